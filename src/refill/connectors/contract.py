@@ -1,0 +1,195 @@
+"""What a connector is. The data between any source and any sink is an iterator of Arrow batches.
+
+A connector is one module in this package with a `CONNECTOR`; `registry.py` finds it. Source and
+Sink objects are opened both on the worker and inside Spark tasks, from options and a Context that
+travel by pickle; they hold connections only after first use, and `close` drops them.
+"""
+
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from refill.domain.pipeline import Spec
+from refill.domain.slice import (
+    CtidRange,
+    Dated,
+    KeyRange,
+    NullKeys,
+    Receipt,
+    Reject,
+    Ticket,
+    Whole,
+)
+from refill.domain.table import Column, Table
+from refill.planning.bounds import Bounds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Guarantee(StrEnum):
+    REPLACE = "replace"
+    EXACTLY_ONCE = "exactly once"
+    KEYED = "keyed"
+    AT_LEAST_ONCE = "at least once"
+
+
+class Options(BaseModel):
+    """The typed fields of a connector, as its users name them. Secrets are SecretStr.
+
+    `live` names the fields that say how to reach the system: they are read when a slice runs.
+    All others say what is written, and are frozen into the backfill.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    live: ClassVar[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the operator decides, for connectors that touch the machine or the network."""
+
+    team_id: int
+    files_root: str
+    allow_private_hosts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The backfill that a slice belongs to, as a sink needs to know it."""
+
+    backfill_id: int
+    backfill_uid: str
+    team_id: int
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a sink did with the batches that it was given."""
+
+    rows_delivered: int
+    bytes_written: int = 0
+    rows_rejected: int = 0
+    rejects: tuple[Reject, ...] = ()
+    staged: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Source(ABC):
+    """Reads. Its driver's errors leave it as SourceUnavailable, SourceRefused, SourceChanged."""
+
+    @abstractmethod
+    def test(self) -> None:
+        """Raises what a person should read when it cannot be used."""
+
+    @abstractmethod
+    def catalogue(self) -> tuple[Table, ...]:
+        """Every relation that may be read."""
+
+    @abstractmethod
+    def find_table(self, schema: str, name: str) -> Table | None:
+        """A live look at one relation, two seconds at most."""
+
+    @abstractmethod
+    def describe_query(self, query: str) -> tuple[Column, ...]:
+        """The columns that a query with a bound :date returns, without running it."""
+
+    @abstractmethod
+    def check(self, spec: Spec) -> None:
+        """SourceChanged when what the spec froze is no longer so."""
+
+    @abstractmethod
+    def bounds(self, spec: Spec, boundaries_wanted: int) -> Bounds:
+        """Size estimate and a sorted sample of keys; never counts, sorts or scans the table."""
+
+    @abstractmethod
+    def schema(self, spec: Spec) -> "pa.Schema":
+        """The schema of the batches that `read` yields; needs no connection."""
+
+    @abstractmethod
+    def read(
+        self, spec: Spec, extent: KeyRange | NullKeys | CtidRange | Dated | Whole
+    ) -> Iterator["pa.RecordBatch"]:
+        """The rows of one slice. Closing the iterator stops the reading."""
+
+    def read_dates(
+        self, spec: Spec, dates: Sequence[date]
+    ) -> Iterator[tuple[date, Iterator["pa.RecordBatch"]]]:
+        """Several dates in the given order; a source overrides it to ask once for all of them.
+        Every date comes, empty ones too; each inner iterator is used up before the next."""
+        for day in dates:
+            yield day, self.read(spec, Dated(date=day))
+
+    def hold_snapshot(self) -> str | None:
+        """Exports a snapshot and keeps it until `close`; None where there is no such thing."""
+        return None
+
+    def snapshot_alive(self) -> bool:
+        return False
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class Sink(ABC):
+    """Writes. Its driver's errors leave it as SinkUnavailable, SinkRefused or Superseded.
+
+    `write` runs in the Spark task, everything else on the worker.
+    """
+
+    @abstractmethod
+    def test(self) -> None:
+        """Raises what a person should read when it cannot be used."""
+
+    def prepare(self, job: Job, schema: "pa.Schema") -> None:  # noqa: B027
+        """Once per worker before the first slice of a backfill; safe to do again."""
+
+    def stage(self, job: Job, tickets: Sequence[Ticket]) -> list[str | None]:
+        """Makes the place that each ticket stages into, and removes what older attempts of the
+        same target left, so that a zombie finds nothing to write into."""
+        return [None] * len(tickets)
+
+    @abstractmethod
+    def write(
+        self, job: Job, ticket: Ticket, schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]
+    ) -> Written:
+        """Delivers the slice, or stages it. Pulls the next batch only when it has room."""
+
+    def publish(self, job: Job, deliveries: Sequence[tuple[Ticket, Receipt]]) -> None:  # noqa: B027
+        """Makes what was staged visible, each slice at once. Safe to do again."""
+
+    def seal(self, job: Job) -> None:  # noqa: B027
+        """Every slice is done: the last step (a pointer, a marker). Safe to do again."""
+
+    def discard(self, job: Job) -> None:  # noqa: B027
+        """The backfill was cancelled or failed for good: removes what was never visible."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    """A system refill knows, as data: forms, docs and validation derive from it."""
+
+    type: str
+    title: str
+    options_model: "builtins.type[Options]"
+    # which roles it has; `sink` in /api/sinks, `destination` in /v1/…/destinations
+    is_source: bool = False
+    is_sink: bool = False
+    is_destination: bool = False
+    guarantee: Guarantee | None = None
+    guarantee_note: str = ""
+    seals: bool = False
+    takes_messages: bool = False  # delivers the message envelope rather than rows
+    extra: str | None = None  # the extra of the distribution that brings its driver
+    open_source: Callable[[Any, Context], Source] | None = None  # (options, context)
+    open_sink: Callable[[Any, Context], Sink] | None = None

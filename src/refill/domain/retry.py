@@ -1,0 +1,26 @@
+"""When a failed slice is tried again: decided here, and nowhere else."""
+
+import random
+from dataclasses import dataclass
+
+from refill.domain.slice import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Exponential backoff with full jitter, up to a number of failures."""
+
+    max_failures: int = 5
+    base_seconds: float = 1.0
+    cap_seconds: float = 60.0
+
+    def delay_seconds(self, fault: Fault, failures: int, rng: random.Random) -> float | None:
+        """How long to wait before the next attempt; None: do not try again.
+
+        `failures` counts this one. What the other side asked for (Retry-After) is honoured.
+        """
+        if not fault.transient or failures >= self.max_failures:
+            return None
+        ceiling = min(self.cap_seconds, self.base_seconds * 2.0 ** (failures - 1))
+        wait = rng.uniform(ceiling / 2, ceiling)
+        return max(wait, fault.retry_after_seconds or 0.0)

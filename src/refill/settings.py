@@ -1,0 +1,63 @@
+"""Settings: the only reader of the environment."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Each is `REFILL_<NAME>` in the environment, and an option of the commands that use it."""
+
+    model_config = SettingsConfigDict(env_prefix="REFILL_", frozen=True, extra="ignore")
+
+    home: Path = Field(
+        Path("~/.refill"), description="where the embedded store, keys and files live"
+    )
+    store_url: SecretStr | None = Field(
+        None, description="PostgreSQL metadata store, postgresql://…; without it SQLite in the home"
+    )
+    host: str = Field("127.0.0.1", description="the address that the API listens on")
+    port: int = Field(7376, ge=0, le=65535, description="the port that the API listens on")
+    files_root: Path | None = Field(
+        None,
+        description="root of the files that sinks and destinations write; default <home>/files",
+    )
+    secret_key: SecretStr | None = Field(
+        None, description="key that secrets are encrypted with; default a 0600 file in the home"
+    )
+    spark_master: str = Field(
+        "local[*]", description="Spark master: local[*], spark://…, yarn, k8s://…"
+    )
+    spark_remote: str | None = Field(
+        None, description="Spark Connect address, sc://…; wins over the master"
+    )
+    spark_driver_memory: str = Field("1g", description="heap of the Spark driver's JVM")
+    slots: int | None = Field(
+        None, ge=1, description="packs run side by side; default one per core"
+    )
+    lease_seconds: float = Field(
+        30.0, gt=0, description="how long a claim lasts without a heartbeat"
+    )
+    max_failures: int = Field(5, ge=1, description="failures of a slice before it is given up")
+    rate_limit_per_hour: int = Field(
+        10_000, ge=1, le=10_000, description="requests per key and hour"
+    )
+    max_range_days: int = Field(3660, ge=1, description="longest range of dates of one backfill")
+    body_limit_bytes: int = Field(1_048_576, ge=1024, description="largest request body")
+    retention_days: int = Field(90, ge=1, description="how long slices of ended backfills are kept")
+    allow_private_hosts: bool = Field(
+        False, description="let webhooks reach loopback and private addresses"
+    )
+    grace_seconds: float = Field(30.0, ge=0, description="how long a stop waits for running slices")
+    log_format: Literal["json", "text"] = Field("json", description="form of the log lines")
+    log_level: str = Field("INFO", description="lowest level that is logged")
+
+    @property
+    def home_path(self) -> Path:
+        return self.home.expanduser().absolute()
+
+    @property
+    def files_path(self) -> Path:
+        return (self.files_root or self.home_path / "files").expanduser().absolute()

@@ -1,0 +1,366 @@
+"""The metadata store as the rest of refill sees it.
+
+Two implementations of one contract: SQLite embedded, PostgreSQL in production. Timestamps of
+backfills and slices, and every lease, are in the database's time; those of pipelines are the
+caller's. An integer id of 0 in a record to insert means: the store gives one. A record of another
+team is as absent as one that never was: NotFound. A store that is locked or away: StoreBusy.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from refill.domain.access import ApiKey, Role, Scope, Team, User
+from refill.domain.backfill import Backfill, Order, Origin, Status
+from refill.domain.pipeline import Database, Destination, HttpEndpoint, Kind, Sink, Spec, Transfer
+from refill.domain.retry import RetryPolicy
+from refill.domain.slice import (
+    CtidRange,
+    Dated,
+    Fault,
+    KeyRange,
+    NullKeys,
+    Receipt,
+    Reject,
+    Slice,
+    SliceState,
+    Whole,
+)
+from refill.domain.table import Table
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBackfill:
+    """What `insert_backfill` needs. `holds` are the rows of the unique index that keep it alone:
+    for a sink its one table, for a transfer its dates."""
+
+    uid: str
+    team_id: int
+    kind: Kind
+    pipeline_id: str
+    pipeline_name: str
+    origin: Origin = Origin.REQUEST
+    spec: Spec
+    table: str | None = None
+    range_start: date | None = None
+    range_end: date | None = None
+    order: Order = Order.NEWEST_FIRST
+    max_concurrent: int | None = None
+    reason: str | None = None
+    slices_planned: int = 0
+    created_user_id: int | None = None
+    holds: tuple[str, ...] = ()
+    seals: bool = False  # the sink wants a last step once every slice is done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSlice:
+    extent: KeyRange | NullKeys | CtidRange | Dated | Whole
+    target: str
+    rows_estimated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillClaim:
+    """A lease on a backfill as a whole: to plan it, or to seal it."""
+
+    backfill: Backfill
+    attempt: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedSlice:
+    slice: Slice  # with its new attempt
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Slices of one backfill that one Spark task executes in a row."""
+
+    id: str
+    backfill: Backfill
+    slices: tuple[ClaimedSlice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackLimits:
+    """A pack ends at `max_slices` or as soon as it has `max_rows` estimated rows, and takes at
+    most its share of what is pending, so that the slots finish together."""
+
+    max_slices: int = 256
+    max_rows: int = 250_000
+    slots: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What became of the receipts: which were accepted, and where the backfill stands now."""
+
+    accepted: frozenset[int]
+    superseded: frozenset[int]
+    status: Status
+    sealable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    leases_lost: int = 0
+    backfills_ended: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """For /metrics: one query over what is there now."""
+
+    backfills_by_status: Mapping[str, int] = field(default_factory=dict)
+    slices_by_state: Mapping[str, int] = field(default_factory=dict)
+    rows_read: int = 0
+    rows_delivered: int = 0
+    rows_rejected: int = 0
+    attempts: int = 0
+    failures: int = 0
+    leases_lost: int = 0
+    slice_seconds: float = 0.0
+    slices_completed: int = 0
+    queue_age_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """An answer kept under an Idempotency-Key."""
+
+    body_hash: str
+    status: int
+    body: str
+
+
+class AccessStore(Protocol):
+    def create_team(self, name: str) -> Team: ...
+    def list_teams(self) -> tuple[Team, ...]: ...
+    def get_team(self, team_id: int) -> Team: ...
+    def create_user(self, team_id: int, name: str, role: Role) -> User: ...
+    def list_users(self, team_id: int | None = None) -> tuple[User, ...]: ...
+    def get_user(self, team_id: int, user_id: int) -> User: ...
+    def create_key(
+        self,
+        *,
+        team_id: int,
+        user_id: int,
+        prefix: str,
+        token_hash: str,
+        scopes: Collection[Scope],
+        expires_at: datetime | None = None,
+    ) -> ApiKey: ...
+    def list_keys(self, team_id: int | None = None) -> tuple[ApiKey, ...]: ...
+    def find_key(self, prefix: str) -> tuple[ApiKey, User] | None:
+        """The key with that prefix and its user; revoked and expired ones too."""
+
+    def revoke_key(self, key_id: int) -> ApiKey: ...
+
+
+class PipelineStore(Protocol):
+    """Names are unique within a team: a second of the same name is a Conflict on `name`.
+    `*_id_or_name` takes either."""
+
+    def insert_database(self, database: Database) -> Database: ...
+    def list_databases(self, team_id: int) -> tuple[Database, ...]: ...
+    def get_database(self, team_id: int, id_or_name: str) -> Database: ...
+    def update_database(self, database: Database) -> Database: ...
+    def save_catalogue(self, database_id: str, tables: Sequence[Table], at: datetime) -> None: ...
+    def delete_database(self, team_id: int, database_id: str) -> None:
+        """Conflict while a sink or transfer uses it."""
+
+    def insert_endpoint(self, endpoint: HttpEndpoint) -> HttpEndpoint: ...
+    def list_endpoints(self, team_id: int) -> tuple[HttpEndpoint, ...]: ...
+    def get_endpoint(self, team_id: int, id_or_name: str) -> HttpEndpoint: ...
+    def update_endpoint(self, endpoint: HttpEndpoint) -> HttpEndpoint: ...
+    def delete_endpoint(self, team_id: int, endpoint_id: str) -> None: ...
+
+    def insert_destination(self, destination: Destination) -> Destination: ...
+    def list_destinations(self, team_id: int) -> tuple[Destination, ...]: ...
+    def get_destination(self, team_id: int, destination_id: int) -> Destination: ...
+    def update_destination(self, destination: Destination) -> Destination: ...
+    def delete_destination(self, team_id: int, destination_id: int) -> None:
+        """Conflict while a transfer uses it."""
+
+    def insert_sink(self, sink: Sink) -> Sink: ...
+    def list_sinks(self, team_id: int) -> tuple[Sink, ...]: ...
+    def get_sink(self, team_id: int, id_or_name: str) -> Sink: ...
+    def update_sink(self, sink: Sink) -> Sink: ...
+    def delete_sink(self, team_id: int, sink_id: str) -> None:
+        """Its active backfills are cancelled with it; they stay on record."""
+
+    def insert_transfer(self, transfer: Transfer) -> Transfer:
+        """Conflict on `destination_table` when another transfer writes the same target table."""
+
+    def list_transfers(self, team_id: int) -> tuple[Transfer, ...]: ...
+    def get_transfer(self, team_id: int, transfer_id: int) -> Transfer: ...
+    def update_transfer(self, transfer: Transfer) -> Transfer: ...
+    def delete_transfer(self, team_id: int, transfer_id: int) -> None: ...
+    def list_scheduled_transfers(self) -> tuple[Transfer, ...]:
+        """Every team's transfers that have a schedule and are not paused."""
+
+    def mark_schedule_fired(
+        self, transfer_id: int, fired_at: datetime, last: datetime | None
+    ) -> bool:
+        """Compare and set: False when another worker fired it since `last`."""
+
+
+class BackfillStore(Protocol):
+    """Every Backfill comes with its counters, summed in the same query or frozen at its end."""
+
+    def insert_backfill(self, new: NewBackfill) -> Backfill:
+        """Conflict (`other`: the Backfill in the way) when an active one holds any of `holds`."""
+
+    def get_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
+    def get_backfill_by_uid(self, team_id: int, uid: str) -> Backfill: ...
+    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> Backfill | None:
+        """The newest whose origin is not the schedule."""
+
+    def list_backfills(
+        self,
+        team_id: int,
+        *,
+        kind: Kind | None = None,
+        pipeline_id: str | None = None,
+        statuses: Collection[Status] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Backfill]:
+        """Newest first; those made by a schedule are left out."""
+
+    def find_holder(self, kind: Kind, pipeline_id: str, holds: Collection[str]) -> Backfill | None:
+        """The active backfill that holds any of these, for a dry run."""
+
+    def pause_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
+    def resume_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
+    def cancel_backfill(self, team_id: int, backfill_id: int, user_id: int | None) -> Backfill:
+        """Pending slices are cancelled, running ones finish; the record stays."""
+
+    def retry_backfill(
+        self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
+    ) -> Backfill:
+        """Failed slices (of those dates) become pending with a fresh retry budget; one that
+        failed before it was planned is planned again. It takes its holds again, else Conflict."""
+
+    def list_slices(
+        self,
+        backfill_id: int,
+        *,
+        states: Collection[SliceState] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Slice]: ...
+    def list_rejects(
+        self, backfill_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Page[tuple[Slice, Reject]]: ...
+    def list_runs(
+        self,
+        team_id: int,
+        transfer_id: int,
+        *,
+        start: datetime,
+        end: datetime,
+        issues_only: bool = False,
+        sort_field: str = "created_time",
+        descending: bool = True,
+        limit: int = 1000,
+        offset: int = 0,
+    ) -> tuple[tuple[Slice, Origin], ...]:
+        """Runs of a transfer created between `start` and `end`, recurring ones too."""
+
+    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, Backfill]: ...
+    def completed_dates(self, transfer_id: int) -> Mapping[date, int]:
+        """Dates with a completed run, and the rows that the newest of them delivered."""
+
+    def failed_dates(self, transfer_id: int) -> frozenset[date]:
+        """Dates whose newest run failed."""
+
+    def get_answer(self, team_id: int, route: str, key: str) -> StoredAnswer | None: ...
+    def save_answer(self, team_id: int, route: str, key: str, answer: StoredAnswer) -> StoredAnswer:
+        """The first one stands: returns what is kept now."""
+
+
+class WorkStore(Protocol):
+    """The worker's side. A lease that was lost shows as Superseded, or as an id left out."""
+
+    def now(self) -> datetime: ...
+
+    def claim_plan(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+        """A CREATED backfill that nobody plans, whose `not_before` has come."""
+
+    def save_plan(
+        self,
+        claim: BackfillClaim,
+        slices: Iterable[PlannedSlice],
+        *,
+        rows_estimated: int,
+    ) -> Backfill:
+        """All slices in one transaction → SCHEDULED (COMPLETED where there are none and nothing
+        is to seal). A backfill paused meanwhile stays paused, planned; one cancelled meanwhile
+        raises Superseded."""
+
+    def claim_pack(self, worker: str, limits: PackLimits, lease_seconds: float) -> Pack | None:
+        """Slices of one backfill, in order, each with a new attempt. Schedules go before history,
+        yet every fourth claim is history's turn; among equals, whoever waited longest. Passes over
+        paused backfills, `max_concurrent` reached, and targets where a slice of another backfill
+        still runs. The first claim makes the backfill RUNNING."""
+
+    def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+        """A backfill that `seals`, all of whose slices are completed, and that has not ended."""
+
+    def end_claim(self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy) -> Backfill:
+        """A plan that failed, or a seal that was done (`fault` None → COMPLETED) or failed.
+        Transient faults within the policy leave it for a later claim, else FAILED."""
+
+    def heartbeat(
+        self,
+        worker: str,
+        slices: Collection[tuple[int, int]],
+        claims: Collection[tuple[int, int]],
+        lease_seconds: float,
+    ) -> tuple[frozenset[int], frozenset[int]]:
+        """Extends (slice id, attempt) and (backfill id, attempt); returns the ids of both that
+        are no longer held."""
+
+    def finish_slices(
+        self, backfill_id: int, receipts: Sequence[Receipt], policy: RetryPolicy
+    ) -> Finished:
+        """DONE → completed; FAILED → pending later, or failed, by the policy; UNSTARTED and
+        SUPERSEDED → pending again, no failure counted. Each conditional on its attempt. When the
+        last slice ends, the backfill ends in the same transaction, with its counters frozen,
+        unless it is to be sealed. The rejects are stored with it; a slice's earlier ones go."""
+
+    def release_slices(self, held: Collection[tuple[int, int]]) -> int:
+        """A clean stop: pending again, nothing added to `failures`."""
+
+    def sweep(self, policy: RetryPolicy) -> Swept:
+        """Mends what a crash left: slices whose lease ran out (a failure each: a slice that kills
+        its worker must not do so for ever), backfills whose slices have all ended."""
+
+    def prune(self, retention_days: int) -> int:
+        """Slices, rejects and stored answers of long-ended backfills go."""
+
+    def gauges(self) -> Gauges: ...
+
+
+class Store(AccessStore, PipelineStore, BackfillStore, WorkStore, Protocol):
+    def migrate(self) -> None:
+        """To the newest schema; an empty store also gets team 1 and user 1, its owner."""
+
+    def check(self) -> dict[str, Any]:
+        """What `doctor` and /health say of it: {"backend", "version", "schema", …}; raises
+        StoreBusy when it cannot be reached."""
+
+    def close(self) -> None: ...

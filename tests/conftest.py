@@ -1,0 +1,20 @@
+"""Fixtures that every suite shares: one PostgreSQL per test run, fresh databases in it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.postgres import PostgresServer, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The server of this test run."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> str:
+    """A fresh empty database."""
+    return postgres.create_database()
