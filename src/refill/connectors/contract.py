@@ -191,5 +191,6 @@ class Connector:
     seals: bool = False
     takes_messages: bool = False  # delivers the message envelope rather than rows
     extra: str | None = None  # the extra of the distribution that brings its driver
+    driver: str | None = None  # the module of that driver: absent, opening says what to install
     open_source: Callable[[Any, Context], Source] | None = None  # (options, context)
     open_sink: Callable[[Any, Context], Sink] | None = None
