@@ -1,0 +1,98 @@
+"""Cutting a backfill into slices. Preview and execution call the same functions."""
+
+import math
+from dataclasses import dataclass
+
+from refill.domain.pipeline import Spec
+from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
+from refill.planning.bounds import Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSettings:
+    """A slice is about five seconds of work, capped by rows and by bytes: it bounds a cancel, a
+    retry, a Kafka transaction and a frozen progress bar. Small tables still give every slot
+    several slices, so that skew evens out."""
+
+    slots: int = 2
+    rows_per_slice: int = 500_000
+    bytes_per_slice: int = 128 * 1024 * 1024
+    slices_per_slot: int = 4
+    smallest_slice_rows: int = 20_000
+
+    def slices_wanted(self, bounds: Bounds) -> int:
+        by_size = max(
+            math.ceil(bounds.rows_estimated / self.rows_per_slice),
+            math.ceil(bounds.bytes_estimated / self.bytes_per_slice),
+        )
+        worth_sharing = bounds.rows_estimated // self.smallest_slice_rows
+        return max(1, by_size, min(self.slots * self.slices_per_slot, worth_sharing))
+
+    @property
+    def boundaries_wanted(self) -> int:
+        """How many sampled keys to ask a source for: enough to cut a very large table."""
+        return 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedExtent:
+    extent: KeyRange | NullKeys | CtidRange | Dated | Whole
+    rows_estimated: int
+
+
+def plan_keys(bounds: Bounds, spec: Spec, settings: PlanSettings) -> tuple[PlannedExtent, ...]:
+    """Half-open key ranges that leave nothing out: the first is open below and the last open
+    above, unless the backfill itself has a start or an end; rows with a NULL in the key come last.
+    """
+    inner = _cut(bounds.boundaries, settings.slices_wanted(bounds))
+    start = None if spec.start_position is None else (spec.start_position,)
+    end = None if spec.end_position is None else (spec.end_position,)
+    lowers = [start, *inner]
+    uppers = [*inner, end]
+    share = math.ceil(bounds.rows_estimated / len(lowers))
+    planned = [
+        PlannedExtent(
+            extent=KeyRange(
+                lower=lower,
+                upper=upper,
+                lower_inclusive=position == 0 and start is not None,
+            ),
+            rows_estimated=share,
+        )
+        for position, (lower, upper) in enumerate(zip(lowers, uppers, strict=True))
+    ]
+    if bounds.may_have_nulls and start is None and end is None:
+        planned.append(PlannedExtent(extent=NullKeys(), rows_estimated=0))
+    return tuple(planned)
+
+
+def plan_pages(bounds: Bounds, snapshot: str, settings: PlanSettings) -> tuple[PlannedExtent, ...]:
+    """Ranges of pages, for a table with no key: only under one snapshot that all slices share."""
+    rows_total = sum(part.rows_estimated for part in bounds.pages)
+    wanted = settings.slices_wanted(bounds)
+    planned: list[PlannedExtent] = []
+    for part in bounds.pages:
+        share = part.rows_estimated / rows_total if rows_total else 0.0
+        cuts = max(1, min(round(wanted * share), part.pages))
+        edges = [part.pages * cut // cuts for cut in range(cuts)]
+        for first, end in zip(edges, [*edges[1:], None], strict=True):
+            planned.append(
+                PlannedExtent(
+                    extent=CtidRange(
+                        relation=part.relation, first_page=first, end_page=end, snapshot=snapshot
+                    ),
+                    rows_estimated=math.ceil(part.rows_estimated / cuts),
+                )
+            )
+    return tuple(planned)
+
+
+def plan_dates(spec: Spec) -> tuple[PlannedExtent, ...]:
+    """One slice per date, in the order that the backfill runs them."""
+    return tuple(PlannedExtent(extent=Dated(date=day), rows_estimated=0) for day in spec.dates)
+
+
+def _cut(boundaries: tuple[tuple[str, ...], ...], slices: int) -> tuple[tuple[str, ...], ...]:
+    """Quantiles of the sample: one boundary fewer than there are slices."""
+    cuts = min(slices - 1, len(boundaries))
+    return tuple(boundaries[(cut + 1) * len(boundaries) // (cuts + 1)] for cut in range(cuts))
