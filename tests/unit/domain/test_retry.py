@@ -1,0 +1,34 @@
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refill.domain.retry import RetryPolicy
+from refill.domain.slice import Fault
+
+TRANSIENT = Fault(code="sink_unavailable", message="away", transient=True)
+TERMINAL = Fault(code="sink_refused", message="no", transient=False)
+
+
+def test_a_terminal_fault_is_not_tried_again() -> None:
+    assert RetryPolicy().delay_seconds(TERMINAL, 1, random.Random(0)) is None
+
+
+def test_the_last_failure_is_not_tried_again() -> None:
+    policy = RetryPolicy(max_failures=3)
+    assert policy.delay_seconds(TRANSIENT, 2, random.Random(0)) is not None
+    assert policy.delay_seconds(TRANSIENT, 3, random.Random(0)) is None
+
+
+@given(failures=st.integers(1, 40), seed=st.integers())
+def test_the_wait_grows_is_jittered_and_has_a_ceiling(failures: int, seed: int) -> None:
+    policy = RetryPolicy(max_failures=100, base_seconds=1, cap_seconds=60)
+    wait = policy.delay_seconds(TRANSIENT, failures, random.Random(seed))
+    assert wait is not None
+    ceiling = min(60.0, 2.0 ** (failures - 1))
+    assert ceiling / 2 <= wait <= ceiling
+
+
+def test_what_the_other_side_asked_for_is_honoured() -> None:
+    fault = TRANSIENT.model_copy(update={"retry_after_seconds": 120.0})
+    assert RetryPolicy().delay_seconds(fault, 1, random.Random(0)) == 120.0
