@@ -3,6 +3,7 @@
 RefillError
 ├── NotFound            nothing there, or not yours: the two look the same
 ├── Conflict            the state of things forbids it
+│   └── InUse           something else still needs it
 ├── Invalid             the request makes no sense; `fields` says where
 │   └── Malformed       it could not even be read
 ├── Unauthenticated     who are you?
@@ -58,6 +59,12 @@ class Conflict(RefillError):
         super().__init__(message)
         self.field = field
         self.other = other
+
+
+class InUse(Conflict):
+    """It cannot go while something else needs it."""
+
+    code = "in_use"
 
 
 class Invalid(RefillError):

@@ -1,0 +1,36 @@
+"""The API: two dialects, and what operators look at."""
+
+from fastapi import FastAPI
+
+from refill import __version__
+from refill.api import operations
+from refill.api.dialects import sinks, transfers
+from refill.api.document import install_document
+from refill.api.errors import install_error_handlers
+from refill.api.gate import Gate
+from refill.api.rate import RateLimiter
+from refill.api.route import KeptAnswers
+from refill.api.transport import Transport
+from refill.clock import Clock, system_clock
+from refill.service import Service
+from refill.settings import Settings
+
+
+def create_app(service: Service, settings: Settings, clock: Clock = system_clock) -> FastAPI:
+    app = FastAPI(title="refill", version=__version__, redirect_slashes=False)
+    app.state.service = service
+    app.state.gate = Gate(
+        service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock
+    )
+    app.state.answers = KeptAnswers(service.store)
+    app.include_router(operations.router)
+    app.include_router(sinks.router)
+    app.include_router(transfers.router)
+    install_error_handlers(app)
+    install_document(app)
+    app.add_middleware(
+        Transport,
+        body_limit_bytes=settings.body_limit_bytes,
+        rate_limit=settings.rate_limit_per_hour,
+    )
+    return app

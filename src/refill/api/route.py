@@ -1,0 +1,106 @@
+"""The one kind of route that both dialects have: guarded, and repeatable by Idempotency-Key."""
+
+import hashlib
+import re
+from asyncio import Lock
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Annotated, Any
+from weakref import WeakValueDictionary
+
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from refill.domain.access import Caller, Scope
+from refill.domain.errors import Invalid
+from refill.service.identity import new_uid, repeatable_uid
+from refill.store.port import BackfillStore, StoredAnswer
+
+SCOPE = "x-scope"  # where a route's scope stands in its OpenAPI operation
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_HEADER = "Idempotency-Key"
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class GuardedRoute(APIRoute):
+    """Admitted first, so that nothing is read or replayed for whom may not see it."""
+
+    def get_route_handler(self) -> Handler:
+        run = super().get_route_handler()
+        needed = Scope((self.openapi_extra or {})[SCOPE])
+
+        async def handle(request: Request) -> Response:
+            state = request.app.state
+            await run_in_threadpool(state.gate.admit, request, needed)
+            if request.method != "POST" or _HEADER not in request.headers:
+                return await run(request)
+            answers: KeptAnswers = state.answers
+            return await answers.once(request, run)
+
+        return handle
+
+
+class KeptAnswers:
+    """The same key and body give the same answer again; the same key with another body is refused.
+
+    Only what succeeded is kept: a request that changed nothing can simply be made again.
+    """
+
+    def __init__(self, store: BackfillStore) -> None:
+        self._store = store
+        self._locks: WeakValueDictionary[tuple[int, str, str], Lock] = WeakValueDictionary()
+
+    async def once(
+        self, request: Request, run: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        caller: Caller = request.state.caller
+        place = (caller.team_id, route_of(request), key_of(request))
+        body_hash = hashlib.sha256(request.state.body).hexdigest()
+        lock = self._locks.setdefault(place, Lock())
+        async with lock:
+            kept = await run_in_threadpool(self._store.get_answer, *place)
+            if kept is None:
+                response = await run(request)
+                if not 200 <= response.status_code < 300:
+                    return response
+                answer = StoredAnswer(
+                    body_hash=body_hash,
+                    status=response.status_code,
+                    body=bytes(response.body).decode(),
+                )
+                await run_in_threadpool(self._store.save_answer, *place, answer)
+                return response
+        if kept.body_hash != body_hash:
+            raise Invalid(
+                f"The {_HEADER} was used before with another body; use a new key for a new request."
+            )
+        return Response(
+            kept.body or None,
+            kept.status,
+            {"Idempotent-Replayed": "true"},
+            "application/json" if kept.body else None,
+        )
+
+
+def route_of(request: Request) -> str:
+    return f"{request.method} {request.url.path}"
+
+
+def key_of(request: Request) -> str:
+    key: str = request.headers[_HEADER]
+    if not _KEY.fullmatch(key):
+        raise Invalid(f"The {_HEADER} is 1 to 255 visible ASCII characters.")
+    return key
+
+
+def _uid(request: Request) -> str:
+    if _HEADER not in request.headers:
+        return new_uid()
+    caller: Caller = request.state.caller
+    return repeatable_uid(caller.team_id, route_of(request), key_of(request))
+
+
+# the id for what a POST makes: the same one for the same Idempotency-Key
+UidParam = Annotated[str, Depends(_uid)]

@@ -1,0 +1,108 @@
+"""Log lines: JSON or text, each with the request and the backfill it belongs to."""
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+backfill_id: ContextVar[int | None] = ContextVar("backfill_id", default=None)
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_SECRET_NAMES = re.compile(r"password|secret|token|authorization|passwd|nkey|jwt|api_key", re.I)
+# what a secret looks like inside a sentence: our own tokens, and passwords of URLs
+_SECRETS_IN_TEXT = (
+    (re.compile(r"\brf_([A-Za-z0-9]+)_[A-Za-z0-9_-]+"), r"rf_\1_***"),
+    (re.compile(r"(://[^\s:/@]*):[^\s/@]+@"), r"\1:***@"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+"), r"\1 ***"),
+    (re.compile(r"(?i)\b(password|passwd|secret)(['\"]?\s*[=:]\s*)['\"]?[^\s'\",}]+"), r"\1\2***"),
+)
+
+
+def mask(text: str) -> str:
+    """The text without what looks like a secret."""
+    for pattern, replacement in _SECRETS_IN_TEXT:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+@contextmanager
+def about_backfill(identity: int) -> Iterator[None]:
+    """Every line logged inside carries the backfill's id."""
+    token = backfill_id.set(identity)
+    try:
+        yield
+    finally:
+        backfill_id.reset(token)
+
+
+class _Formatter(logging.Formatter):
+    def fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        """What the line says besides its message."""
+        found: dict[str, Any] = {}
+        if (request := request_id.get()) is not None:
+            found["request_id"] = request
+        if (backfill := backfill_id.get()) is not None:
+            found["backfill_id"] = backfill
+        for name, value in vars(record).items():
+            if name not in _PLAIN:
+                found[name] = "***" if _SECRET_NAMES.search(name) else value
+        return found
+
+    def trace(self, record: logging.LogRecord) -> str | None:
+        if not record.exc_info:
+            return None
+        return mask(self.formatException(record.exc_info))
+
+
+class JsonFormatter(_Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": mask(record.getMessage()),
+            **self.fields(record),
+        }
+        if trace := self.trace(record):
+            line["trace"] = trace
+        return json.dumps(line, default=_masked_text, ensure_ascii=False)
+
+
+class TextFormatter(_Formatter):
+    """For eyes: time, level, message, then the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        fields = " ".join(
+            f"{name}={_masked_text(value)}" for name, value in self.fields(record).items()
+        )
+        line = f"{moment} {record.levelname.lower():<7} {mask(record.getMessage())}"
+        line = f"{line}  {fields}" if fields else line
+        trace = self.trace(record)
+        return f"{line}\n{trace}" if trace else line
+
+
+def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
+    """Sends every logger's lines to the stream (standard error) in that form."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    # uvicorn's own handlers would print every line twice, and without the request id
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = name != "uvicorn.access"
+
+
+def _masked_text(value: object) -> str:
+    return mask(str(value))
