@@ -1,0 +1,213 @@
+"""Destinations: where transfers write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+
+from refill.clock import Clock
+from refill.connectors.contract import Connector, Context, Options
+from refill.domain.errors import Conflict, Invalid, Malformed, RefillError
+from refill.domain.pipeline import Destination, Transfer
+from refill.settings import Settings
+from refill.store.port import PipelineStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationDraft:
+    """A destination as somebody wishes it. `new_secret` replaces the one secret that it has."""
+
+    type: str
+    name: str
+    auth_method: str | None = None
+    fields: Mapping[str, Any]
+    new_secret: str | None = None
+
+    def __repr__(self) -> str:
+        return f"DestinationDraft(type={self.type!r}, name={self.name!r})"
+
+
+class Destinations:
+    """What can be done to destinations."""
+
+    def __init__(
+        self,
+        *,
+        store: PipelineStore,
+        connectors: Mapping[str, Connector],
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._connectors = connectors
+        self._settings = settings
+        self._clock = clock
+
+    def types(self) -> tuple[Connector, ...]:
+        return tuple(item for item in self._connectors.values() if item.is_destination)
+
+    def connector(self, type_name: str) -> Connector:
+        found = self._connectors.get(type_name)
+        if found is None or not found.is_destination:
+            there = ", ".join(item.type for item in self.types())
+            raise Invalid.of(
+                "type", f"there is no destination type {type_name}; use one of: {there}."
+            )
+        return found
+
+    def create(self, team_id: int, draft: DestinationDraft) -> Destination:
+        options = self._options(draft)
+        now = self._clock()
+        destination = Destination(
+            id=0,
+            team_id=team_id,
+            name=draft.name,
+            type=draft.type,
+            auth_method=draft.auth_method,
+            options=plain_options(options),
+            created_at=now,
+            updated_at=now,
+        )
+        return self._named(lambda: self._store.insert_destination(destination), draft.name)
+
+    def list_all(self, team_id: int) -> tuple[Destination, ...]:
+        return self._store.list_destinations(team_id)
+
+    def get(self, team_id: int, destination_id: int) -> Destination:
+        return self._store.get_destination(team_id, destination_id)
+
+    def update(self, team_id: int, destination_id: int, draft: DestinationDraft) -> Destination:
+        """Secrets that the draft leaves out stay as they are. Running backfills go on writing
+        where they began; how to reach it is read anew."""
+        stored = self._store.get_destination(team_id, destination_id)
+        changed = replace(
+            stored,
+            name=draft.name,
+            auth_method=draft.auth_method or stored.auth_method,
+            options=plain_options(self._options(draft, stored)),
+            updated_at=self._clock(),
+        )
+        return self._named(lambda: self._store.update_destination(changed), draft.name)
+
+    def delete(self, team_id: int, destination_id: int) -> None:
+        self._store.delete_destination(team_id, destination_id)
+
+    def usage(self, team_id: int, destination_id: int) -> tuple[Transfer, ...]:
+        """The transfers that write into it."""
+        self._store.get_destination(team_id, destination_id)
+        return tuple(
+            transfer
+            for transfer in self._store.list_transfers(team_id)
+            if transfer.destination_id == destination_id
+        )
+
+    def test(
+        self, team_id: int, draft: DestinationDraft, destination_id: int | None = None
+    ) -> str | None:
+        """None when it can be used, else the reason why not."""
+        stored = (
+            None if destination_id is None else self._store.get_destination(team_id, destination_id)
+        )
+        options = self._options(draft, stored)
+        opener = self.connector(draft.type).open_sink
+        if opener is None:
+            return f"{draft.type} cannot be written to."
+        sink = None
+        try:
+            sink = opener(options, self.context(team_id))
+            sink.test()
+        except RefillError as error:
+            return error.message
+        finally:
+            if sink is not None:
+                sink.close()
+        return None
+
+    def context(self, team_id: int) -> Context:
+        return Context(
+            team_id=team_id,
+            files_root=str(self._settings.files_path),
+            allow_private_hosts=self._settings.allow_private_hosts,
+        )
+
+    def frozen_options(self, destination: Destination) -> dict[str, Any]:
+        """What a backfill freezes: all but how to reach the system."""
+        live = self.connector(destination.type).options_model.live
+        return {name: value for name, value in destination.options.items() if name not in live}
+
+    def place(self, destination: Destination) -> tuple[object, ...]:
+        """Two destinations with the same place write into the same tables."""
+        secrets = secret_fields(self.connector(destination.type).options_model)
+        return (
+            destination.type,
+            *sorted(
+                (name, repr(value))
+                for name, value in destination.options.items()
+                if name not in secrets and name not in _HOW_NOT_WHERE
+            ),
+        )
+
+    def _options(self, draft: DestinationDraft, stored: Destination | None = None) -> Options:
+        if stored is not None and stored.type != draft.type:
+            raise Invalid.of(
+                "type",
+                f"the destination is of type {stored.type}, which cannot change; make another one.",
+            )
+        model = self.connector(draft.type).options_model
+        secrets = secret_fields(model)
+        fields = dict(draft.fields)
+        for name in secrets:
+            if stored is not None and fields.get(name) is None and name in stored.options:
+                fields[name] = stored.options[name]
+        if draft.new_secret is not None and secrets:
+            fields[secrets[0]] = draft.new_secret
+        return read_options(model, fields)
+
+    def _named(self, write: Any, name: str) -> Destination:
+        try:
+            destination: Destination = write()
+        except Conflict as error:
+            if error.field != "name":
+                raise
+            raise Conflict(
+                f"There is a destination called {name} already; choose another display_name.",
+                field="display_name",
+            ) from error
+        return destination
+
+
+# what two roads to the same place may differ in
+_HOW_NOT_WHERE = frozenset({"username", "user", "ssl", "tls", "format"})
+
+
+def read_options(model: type[Options], fields: Mapping[str, Any]) -> Options:
+    """Malformed where a field is missing or of the wrong type, Invalid on one there is not."""
+    try:
+        return model.model_validate(dict(fields))
+    except ValidationError as exc:
+        problems: dict[str, list[str]] = {}
+        unknown_only = True
+        for error in exc.errors(include_url=False, include_input=False, include_context=False):
+            name = ".".join(["fields", *(str(part) for part in error["loc"])])
+            unknown_only &= error["type"] == "extra_forbidden"
+            text = {"missing": "is required", "extra_forbidden": "is not a known field"}
+            problems.setdefault(name, []).append(text.get(error["type"], error["msg"]))
+        summary = "; ".join(f"{name}: {', '.join(found)}" for name, found in problems.items())
+        kind = Invalid if unknown_only else Malformed
+        raise kind(f"{summary}.", problems) from None
+
+
+def plain_options(options: Options) -> dict[str, Any]:
+    """As JSON, secrets in clear: for the store, which encrypts them, and for tasks."""
+    plain: dict[str, Any] = options.model_dump(mode="json")
+    for name, value in options:
+        if isinstance(value, SecretStr):
+            plain[name] = value.get_secret_value()
+    return plain
+
+
+def secret_fields(model: type[Options]) -> tuple[str, ...]:
+    return tuple(
+        name for name, info in model.model_fields.items() if "SecretStr" in str(info.annotation)
+    )

@@ -1,0 +1,323 @@
+"""Backfills of transfers: a range of dates, run again."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from refill.clock import Clock
+from refill.domain.backfill import Backfill, Order, Origin, Status
+from refill.domain.errors import Conflict, Invalid, NotFound
+from refill.domain.pipeline import Kind, Spec, Transfer
+from refill.domain.slice import Dated, SliceState
+from refill.service.dates import (
+    DateDecision,
+    DatePlan,
+    DateRange,
+    Only,
+    check_range,
+    decide_dates,
+    today_in,
+)
+from refill.service.destinations import Destinations
+from refill.service.identity import new_uid
+from refill.service.source_look import SourceLook
+from refill.service.transfers import Transfers
+from refill.store.port import BackfillStore, NewBackfill
+
+INCOMPLETE = frozenset(
+    {Status.CREATED, Status.SCHEDULED, Status.RUNNING, Status.PAUSED, Status.FAILED}
+)
+LIST_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillRequest:
+    range: DateRange
+    order: Order = Order.NEWEST_FIRST
+    only: Only = Only.ALL
+    exclude: frozenset[date] = frozenset()
+    max_concurrent: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a request would do. `blocked_by`: the active backfill in its way."""
+
+    decisions: tuple[DateDecision, ...]
+    runs_total: int
+    blocked_by: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailure:
+    date: date
+    error: str
+
+
+class TransferBackfills:
+    """What can be done to backfills of transfers."""
+
+    def __init__(
+        self,
+        *,
+        store: BackfillStore,
+        transfers: Transfers,
+        destinations: Destinations,
+        look: SourceLook,
+        clock: Clock,
+        max_range_days: int,
+    ) -> None:
+        self._store = store
+        self._transfers = transfers
+        self._destinations = destinations
+        self._look = look
+        self._clock = clock
+        self._max_range_days = max_range_days
+
+    def create(
+        self,
+        team_id: int,
+        user_id: int,
+        transfer_id: int,
+        request: BackfillRequest,
+        uid: str | None = None,
+    ) -> Backfill:
+        """`uid` names what a repeated request made the first time."""
+        transfer = self._transfers.get(team_id, transfer_id)
+        if uid is not None:
+            try:
+                return self._store.get_backfill_by_uid(team_id, uid)
+            except NotFound:
+                pass
+        plan = self._plan(transfer, request)
+        if not plan.dates:
+            raise Invalid.of(
+                "range_start",
+                f"none of the {request.range.days} dates is left to run; "
+                "a dry run says why each one is skipped.",
+            )
+        new = self._new_backfill(
+            transfer, plan.dates, request.range, uid=uid or new_uid(), user_id=user_id
+        )
+        new = _asked(new, request)
+        try:
+            return self._store.insert_backfill(new)
+        except Conflict as error:
+            if isinstance(error.other, Backfill) and error.other.uid == new.uid:
+                return error.other
+            raise _overlap(error) from error
+
+    def preview(self, team_id: int, transfer_id: int, request: BackfillRequest) -> Preview:
+        transfer = self._transfers.get(team_id, transfer_id)
+        plan = self._plan(transfer, request)
+        holder = self._store.find_holder(
+            Kind.TRANSFER, str(transfer.id), [day.isoformat() for day in plan.dates]
+        )
+        return Preview(
+            decisions=plan.decisions,
+            runs_total=len(plan.dates),
+            blocked_by=holder.id if holder else None,
+        )
+
+    def prepare_recurring(self, transfer: Transfer, dates: Sequence[date]) -> NewBackfill:
+        """The runs that a schedule asks for: they hold nothing, since the target keeps them apart
+        from a backfill's run of the same date."""
+        return self._new_backfill(
+            transfer,
+            tuple(dates),
+            DateRange(start=min(dates), end=max(dates)),
+            uid=new_uid(),
+            user_id=transfer.created_user_id,
+            origin=Origin.SCHEDULE,
+        )
+
+    def latest(self, team_id: int, transfer_id: int) -> Backfill:
+        self._transfers.get(team_id, transfer_id)
+        found = self._store.latest_backfill(team_id, Kind.TRANSFER, str(transfer_id))
+        if found is None:
+            raise NotFound("backfill")
+        return found
+
+    def list_incomplete(self, team_id: int) -> tuple[Backfill, ...]:
+        page = self._store.list_backfills(
+            team_id, kind=Kind.TRANSFER, statuses=INCOMPLETE, limit=LIST_LIMIT
+        )
+        return page.items
+
+    def get(self, team_id: int, backfill_id: int) -> Backfill:
+        found = self._store.get_backfill(team_id, backfill_id)
+        if found.kind is not Kind.TRANSFER:
+            raise NotFound("backfill", backfill_id)
+        return found
+
+    def cancel(self, team_id: int, user_id: int, backfill_id: int) -> Backfill:
+        found = self.get(team_id, backfill_id)
+        if found.status in (Status.COMPLETED, Status.CANCELLED):
+            raise _final(found)
+        return self._store.cancel_backfill(team_id, backfill_id, user_id)
+
+    def pause(self, team_id: int, backfill_id: int) -> Backfill:
+        found = self.get(team_id, backfill_id)
+        if found.status is Status.PAUSED:
+            return found
+        if not found.status.active:
+            raise _final(found)
+        return self._store.pause_backfill(team_id, backfill_id)
+
+    def resume(self, team_id: int, backfill_id: int) -> Backfill:
+        found = self.get(team_id, backfill_id)
+        if found.status is Status.PAUSED:
+            return self._store.resume_backfill(team_id, backfill_id)
+        if not found.status.active:
+            raise _final(found)
+        return found
+
+    def retry(
+        self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
+    ) -> Backfill:
+        """Runs the failed dates again, all or those given."""
+        found = self.get(team_id, backfill_id)
+        if found.status is not Status.FAILED:
+            raise Conflict(
+                f"Backfill {found.id} is {found.status.upper()}; only a FAILED one can be retried.",
+                field="status",
+                other=found.status,
+            )
+        if dates is not None:
+            self._check_failed(found, dates)
+        try:
+            return self._store.retry_backfill(
+                team_id, backfill_id, None if not found.planned else dates
+            )
+        except Conflict as error:
+            raise _overlap(error) from error
+
+    def failures(self, backfill: Backfill) -> tuple[RunFailure, ...]:
+        """One per failed date, oldest first; all dates where it failed before it had runs."""
+        if backfill.status is Status.FAILED and not backfill.planned:
+            error = backfill.error or "The backfill could not be planned."
+            return tuple(RunFailure(date=day, error=error) for day in sorted(backfill.spec.dates))
+        if not backfill.counters.slices_failed:
+            return ()
+        failed = self._store.list_slices(backfill.id, states={SliceState.FAILED}).items
+        found = [
+            RunFailure(date=item.extent.date, error=item.error or "The run failed.")
+            for item in failed
+            if isinstance(item.extent, Dated)
+        ]
+        return tuple(sorted(found, key=lambda failure: failure.date))
+
+    def _check_failed(self, backfill: Backfill, dates: Iterable[date]) -> None:
+        failed = {failure.date for failure in self.failures(backfill)}
+        for day in sorted(dates):
+            if day not in failed:
+                raise Invalid.of(
+                    "dates",
+                    f"{day} did not fail in this backfill; give failed dates only, or none.",
+                )
+
+    def _plan(self, transfer: Transfer, request: BackfillRequest) -> DatePlan:
+        check_range(
+            request.range,
+            today=today_in(transfer.timezone, self._clock()),
+            max_days=self._max_range_days,
+        )
+        return decide_dates(
+            request.range,
+            order=request.order,
+            only=request.only,
+            exclude=request.exclude,
+            completed=self._store.completed_dates(transfer.id),
+            failed=self._store.failed_dates(transfer.id),
+        )
+
+    def _new_backfill(
+        self,
+        transfer: Transfer,
+        dates: tuple[date, ...],
+        covered: DateRange,
+        *,
+        uid: str,
+        user_id: int,
+        origin: Origin = Origin.REQUEST,
+    ) -> NewBackfill:
+        return NewBackfill(
+            uid=uid,
+            team_id=transfer.team_id,
+            kind=Kind.TRANSFER,
+            pipeline_id=str(transfer.id),
+            pipeline_name=transfer.name,
+            origin=origin,
+            spec=self._freeze(transfer, dates),
+            range_start=covered.start,
+            range_end=covered.end,
+            slices_planned=len(dates),
+            created_user_id=user_id,
+            holds=() if origin is Origin.SCHEDULE else tuple(day.isoformat() for day in dates),
+        )
+
+    def _freeze(self, transfer: Transfer, dates: tuple[date, ...]) -> Spec:
+        database = self._transfers.database_of(transfer)
+        destination = self._transfers.destination_of(transfer)
+        table = self._look.find_table(database, transfer.table) if transfer.table else None
+        if transfer.table and table is None:
+            raise Invalid.of(
+                "transfer_id",
+                f"its table {transfer.table} is not in {database.name} any more; "
+                "mend the transfer first.",
+            )
+        return Spec(
+            kind=Kind.TRANSFER,
+            database_id=database.id,
+            database_type=database.type,
+            database_name=database.name,
+            table=table,
+            query=transfer.query,
+            columns=transfer.columns or tuple(c.name for c in (table.columns if table else ())),
+            date_column=transfer.date_column,
+            timezone=transfer.timezone,
+            dates=dates,
+            transform=transfer.transform,
+            sink_type=destination.type,
+            sink_options=self._destinations.frozen_options(destination),
+            transfer_id=transfer.id,
+            destination_id=destination.id,
+            destination_table=transfer.destination_table,
+            max_rejects=transfer.max_rejects,
+        )
+
+
+def _asked(new: NewBackfill, request: BackfillRequest) -> NewBackfill:
+    return replace(
+        new,
+        order=request.order,
+        max_concurrent=request.max_concurrent,
+        reason=request.reason,
+    )
+
+
+def _final(backfill: Backfill) -> Conflict:
+    advice = (
+        "retry it, or create another one"
+        if backfill.status is Status.FAILED
+        else "create another one to run the dates again"
+    )
+    return Conflict(
+        f"Backfill {backfill.id} is {backfill.status.upper()}, which is final; {advice}.",
+        field="status",
+        other=backfill.status,
+    )
+
+
+def _overlap(error: Conflict) -> Conflict:
+    other = error.other
+    if not isinstance(other, Backfill):
+        return error
+    status = "paused" if other.status is Status.PAUSED else other.status.upper()
+    return Conflict(
+        f"Backfill {other.id} ({other.range_start} to {other.range_end}, {status}) is active over "
+        "some of these dates; wait for it, cancel it, or leave its dates out.",
+        field="range_start",
+        other=other,
+    )
