@@ -1,0 +1,111 @@
+"""Changes of a backfill's state, within a transaction that holds its row.
+
+Whoever changes a backfill or the state of its slices locks the backfill's row first, then slices,
+then targets: one order everywhere, so that no two wait for each other.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from refill.domain.backfill import ACTIVE, Backfill, Status
+from refill.domain.errors import NotFound
+from refill.domain.pipeline import Kind
+from refill.domain.slice import SliceState
+from refill.store.rows import counters_to_json, to_json
+from refill.store.summing import backfills_of, sum_counters
+from refill.store.tables import backfills, holds, slices
+
+UNLEASED: dict[str, Any] = {"worker": None, "lease_until": None}
+
+
+def lock(connection: sa.Connection, backfill_id: int, team_id: int | None = None) -> sa.RowMapping:
+    """The backfill's row, ours until the transaction ends."""
+    query = sa.select(backfills).where(backfills.c.id == backfill_id).with_for_update()
+    if team_id is not None:
+        query = query.where(backfills.c.team_id == team_id)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise NotFound("backfill", backfill_id)
+    return row
+
+
+def load(connection: sa.Connection, backfill_id: int) -> Backfill:
+    """The backfill as it is now."""
+    query = sa.select(backfills).where(backfills.c.id == backfill_id)
+    return backfills_of(connection, connection.execute(query).mappings().all())[0]
+
+
+def update(connection: sa.Connection, backfill_id: int, now: int, **values: Any) -> None:
+    query = backfills.update().where(backfills.c.id == backfill_id)
+    connection.execute(query.values(updated_at=now, **values))
+
+
+def take_holds(connection: sa.Connection, row: sa.RowMapping, wanted: Collection[str]) -> None:
+    """IntegrityError when another has one of them. Sorted: two that want the same dates in
+    another order would wait for each other."""
+    if wanted:
+        values = {
+            "kind": row["kind"],
+            "pipeline_id": row["pipeline_id"],
+            "backfill_id": row["id"],
+        }
+        connection.execute(holds.insert(), [values | {"hold": hold} for hold in sorted(wanted)])
+
+
+def freeze(connection: sa.Connection, backfill_id: int) -> str:
+    """Its counters, to be kept on its row."""
+    found = sum_counters(connection, [backfill_id]).get(backfill_id)
+    return to_json({}) if found is None else counters_to_json(found)
+
+
+def end(
+    connection: sa.Connection, row: sa.RowMapping, status: Status, now: int, **values: Any
+) -> None:
+    """To a final state, or FAILED: counters frozen, holds given back, leases void."""
+    backfill = backfills_of(connection, [row])[0].with_status(status)
+    moment = {
+        Status.COMPLETED: "completed_at",
+        Status.FAILED: "failed_at",
+        Status.CANCELLED: "cancelled_at",
+    }[status]
+    connection.execute(holds.delete().where(holds.c.backfill_id == backfill.id))
+    update(
+        connection,
+        backfill.id,
+        now,
+        status=status.value,
+        counters=freeze(connection, backfill.id),
+        ended_at=now,
+        paused_at=None,
+        **{moment: now},
+        **UNLEASED,
+        **values,
+    )
+
+
+def cancel(connection: sa.Connection, row: sa.RowMapping, user_id: int | None, now: int) -> None:
+    """Pending slices are cancelled; running ones may finish."""
+    connection.execute(
+        slices.update()
+        .where(slices.c.backfill_id == row["id"], slices.c.state == SliceState.PENDING.value)
+        .values(state=SliceState.CANCELLED.value, ended_at=now)
+    )
+    end(connection, row, Status.CANCELLED, now, cancelled_user_id=user_id)
+
+
+def cancel_all(connection: sa.Connection, kind: Kind, pipeline_id: str, now: int) -> None:
+    """Every active backfill of a pipeline that goes away."""
+    query = (
+        sa.select(backfills)
+        .where(
+            backfills.c.kind == kind.value,
+            backfills.c.pipeline_id == pipeline_id,
+            backfills.c.status.in_([status.value for status in sorted(ACTIVE)]),
+        )
+        .order_by(backfills.c.id)
+        .with_for_update()
+    )
+    for row in connection.execute(query).mappings().all():
+        cancel(connection, row, None, now)

@@ -1,0 +1,13 @@
+"""Run by alembic, within the transaction and the lock that `schema.migrate` holds."""
+
+from alembic import context
+
+from refill.store.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,156 @@
+"""Rows to records and back: times, JSON, counters."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+
+from refill.domain.backfill import Backfill, Counters, Order, Origin, Status
+from refill.domain.pipeline import Kind, Spec
+from refill.domain.slice import Extent, Slice, SliceState
+from refill.domain.table import Record, Table
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXTENT: TypeAdapter[Any] = TypeAdapter(Extent)
+_TABLES: TypeAdapter[tuple[Table, ...]] = TypeAdapter(tuple[Table, ...])
+
+
+def to_micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def to_micros_or_none(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)
+
+
+def to_datetime(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def to_datetime_or_none(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+def to_json(value: Any) -> str:
+    return orjson.dumps(value, default=_plain).decode()
+
+
+def from_json(text: str) -> Any:
+    return orjson.loads(text)
+
+
+def tables_to_json(tables: Iterable[Table]) -> str:
+    return _TABLES.dump_json(tuple(tables), exclude_defaults=True).decode()
+
+
+@lru_cache(maxsize=16)
+def tables_of(text: str) -> tuple[Table, ...]:
+    return _TABLES.validate_json(text)
+
+
+def spec_to_json(spec: Spec) -> str:
+    """With its defaults: a default that changes later must not reach into it."""
+    return spec.model_dump_json()
+
+
+@lru_cache(maxsize=2048)
+def spec_of(text: str) -> Spec:
+    """Frozen, so that all readers may share one: a list of backfills is read again and again."""
+    return Spec.model_validate_json(text)
+
+
+@lru_cache(maxsize=4096)
+def extent_of(text: str) -> Any:
+    return _EXTENT.validate_json(text)
+
+
+def counters_to_json(counters: Counters) -> str:
+    return to_json(dataclasses.asdict(counters))
+
+
+def counters_of(text: str) -> Counters:
+    return Counters(**orjson.loads(text))
+
+
+def backfill_of(row: sa.RowMapping, counters: Counters) -> Backfill:
+    return Backfill(
+        id=row["id"],
+        uid=row["uid"],
+        team_id=row["team_id"],
+        kind=Kind(row["kind"]),
+        pipeline_id=row["pipeline_id"],
+        pipeline_name=row["pipeline_name"],
+        origin=Origin(row["origin"]),
+        status=Status(row["status"]),
+        spec=spec_of(row["spec"]),
+        table=row["table"],
+        range_start=_date_or_none(row["range_start"]),
+        range_end=_date_or_none(row["range_end"]),
+        order=Order(row["order"]),
+        max_concurrent=row["max_concurrent"],
+        reason=row["reason"],
+        slices_planned=row["slices_planned"],
+        planned=row["planned"],
+        rows_estimated=row["rows_estimated"],
+        error=row["error"],
+        error_code=row["error_code"],
+        created_at=to_datetime(row["created_at"]),
+        created_user_id=row["created_user_id"],
+        updated_at=to_datetime(row["updated_at"]),
+        started_at=to_datetime_or_none(row["started_at"]),
+        ended_at=to_datetime_or_none(row["ended_at"]),
+        paused_at=to_datetime_or_none(row["paused_at"]),
+        completed_at=to_datetime_or_none(row["completed_at"]),
+        failed_at=to_datetime_or_none(row["failed_at"]),
+        cancelled_at=to_datetime_or_none(row["cancelled_at"]),
+        cancelled_user_id=row["cancelled_user_id"],
+        counters=counters,
+    )
+
+
+def slice_of(row: sa.RowMapping | Mapping[str, Any]) -> Slice:
+    return Slice(
+        id=row["id"],
+        backfill_id=row["backfill_id"],
+        index=row["index"],
+        extent=extent_of(row["extent"]),
+        target=row["target"],
+        state=SliceState(row["state"]),
+        attempt=row["attempt"],
+        failures=row["failures"],
+        pack=row["pack"],
+        worker=row["worker"],
+        lease_until=to_datetime_or_none(row["lease_until"]),
+        not_before=to_datetime_or_none(row["not_before"] or None),
+        rows_estimated=row["rows_estimated"],
+        rows_read=row["rows_read"],
+        rows_delivered=row["rows_delivered"],
+        rows_filtered=row["rows_filtered"],
+        rows_rejected=row["rows_rejected"],
+        bytes_written=row["bytes_written"],
+        seconds=row["seconds"],
+        error=row["error"],
+        error_code=row["error_code"],
+        queued_at=to_datetime(row["queued_at"]),
+        started_at=to_datetime_or_none(row["started_at"]),
+        ended_at=to_datetime_or_none(row["ended_at"]),
+    )
+
+
+def _date_or_none(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} cannot be stored as JSON")

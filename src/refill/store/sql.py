@@ -1,0 +1,27 @@
+"""The SQL store: one implementation of the port for SQLite and PostgreSQL."""
+
+from typing import Any
+
+from refill.store import schema
+from refill.store.access import Access
+from refill.store.backfills import Backfills
+from refill.store.pipelines import Pipelines
+
+
+class SqlStore(Access, Pipelines, Backfills):
+    """The store, composed of its parts. Safe to use from many threads."""
+
+    def migrate(self) -> None:
+        schema.migrate(self._backend)
+
+    def check(self) -> dict[str, Any]:
+        with self._backend.read() as connection:
+            return {
+                "backend": self._backend.name,
+                "version": self._backend.version(connection),
+                "schema": schema.current(connection),
+                "newest_schema": schema.HEAD,
+            }
+
+    def close(self) -> None:
+        self._backend.close()

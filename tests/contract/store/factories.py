@@ -1,0 +1,204 @@
+"""Records with defaults, to be varied where a test cares."""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from refill.domain.backfill import Backfill
+from refill.domain.pipeline import (
+    Database,
+    Destination,
+    HttpEndpoint,
+    Kind,
+    Schedule,
+    Selection,
+    Sink,
+    SinkTable,
+    Spec,
+    Transfer,
+)
+from refill.domain.slice import Dated, KeyRange
+from refill.domain.table import Column, Table
+from refill.store.port import NewBackfill, PlannedSlice
+from refill.store.sql import SqlStore
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
+FIRST = date(2026, 1, 1)
+
+
+def make_table(name: str = "orders", columns: int = 3) -> Table:
+    return Table(
+        schema_name="public",
+        name=name,
+        columns=tuple(
+            Column(name=f"c{number}", type="bigint", oid=20, not_null=True)
+            for number in range(columns)
+        ),
+        primary_key=("c0",),
+    )
+
+
+def make_database(**changes: Any) -> Database:
+    values: dict[str, Any] = {
+        "id": str(uuid4()),
+        "team_id": 1,
+        "name": "shop",
+        "type": "postgres",
+        "options": {"hostname": "localhost", "password": "s3cret"},
+        "catalogue": (make_table(),),
+        "catalogue_at": NOW,
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return Database(**values | changes)
+
+
+def make_endpoint(**changes: Any) -> HttpEndpoint:
+    values: dict[str, Any] = {
+        "id": str(uuid4()),
+        "team_id": 1,
+        "name": "hook",
+        "url": "https://example.com/hook",
+        "headers": {"X-Plain": "1"},
+        "encrypted_headers": {"Authorization": "Bearer s3cret"},
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return HttpEndpoint(**values | changes)
+
+
+def make_destination(**changes: Any) -> Destination:
+    values: dict[str, Any] = {
+        "id": 0,
+        "team_id": 1,
+        "name": "warehouse",
+        "type": "postgres",
+        "auth_method": "password",
+        "options": {"hostname": "localhost", "password": "s3cret"},
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return Destination(**values | changes)
+
+
+def make_sink(database_id: str, **changes: Any) -> Sink:
+    values: dict[str, Any] = {
+        "id": str(uuid4()),
+        "team_id": 1,
+        "name": "orders-out",
+        "database_id": database_id,
+        "selection": Selection(include_tables=("public.orders",)),
+        "tables": (SinkTable(name="public.orders", group_column_names=("c0",)),),
+        "destination_type": "kafka",
+        "destination_options": {"hosts": "localhost:9092", "password": "s3cret"},
+        "filter": ({"column_name": "c1", "operator": ">", "comparison_value": 3},),
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    from pydantic import TypeAdapter
+
+    from refill.domain.pipeline import Condition
+
+    values |= changes
+    values["filter"] = TypeAdapter(tuple[Condition, ...]).validate_python(values["filter"])
+    return Sink(**values)
+
+
+def make_transfer(database_id: str, destination_id: int, **changes: Any) -> Transfer:
+    values: dict[str, Any] = {
+        "id": 0,
+        "team_id": 1,
+        "name": "daily orders",
+        "database_id": database_id,
+        "destination_id": destination_id,
+        "destination_table": "orders",
+        "table": "public.orders",
+        "date_column": "c1",
+        "columns": ("c0", "c1"),
+        "schedule": (Schedule(run_interval="daily", run_hour=4),),
+        "extra": {"accounts": [{"id": "1"}]},
+        "created_at": NOW,
+        "created_user_id": 1,
+        "updated_at": NOW,
+    }
+    return Transfer(**values | changes)
+
+
+def make_spec(kind: Kind = Kind.SINK, **changes: Any) -> Spec:
+    values: dict[str, Any] = {
+        "kind": kind,
+        "database_id": "d",
+        "database_type": "postgres",
+        "database_name": "shop",
+        "table": make_table(columns=11),
+        "columns": tuple(f"c{number}" for number in range(11)),
+        "sink_type": "files",
+        "sink_options": {"path": "out", "format": "parquet"},
+    }
+    return Spec(**values | changes)
+
+
+def new_sink_backfill(**changes: Any) -> NewBackfill:
+    values: dict[str, Any] = {
+        "uid": str(uuid4()),
+        "team_id": 1,
+        "kind": Kind.SINK,
+        "pipeline_id": "sink-1",
+        "pipeline_name": "orders-out",
+        "spec": make_spec(),
+        "table": "public.orders",
+        "holds": ("public.orders",),
+        "created_user_id": 1,
+    }
+    return NewBackfill(**values | changes)
+
+
+def new_transfer_backfill(days: int = 3, first: date = FIRST, **changes: Any) -> NewBackfill:
+    dates = dates_from(first, days)
+    values: dict[str, Any] = {
+        "uid": str(uuid4()),
+        "team_id": 1,
+        "kind": Kind.TRANSFER,
+        "pipeline_id": "7",
+        "pipeline_name": "daily orders",
+        "spec": make_spec(Kind.TRANSFER, dates=dates, transfer_id=7, destination_id=3),
+        "range_start": dates[0],
+        "range_end": dates[-1],
+        "slices_planned": days,
+        "holds": tuple(day.isoformat() for day in dates),
+        "created_user_id": 1,
+    }
+    return NewBackfill(**values | changes)
+
+
+def dates_from(first: date, days: int) -> tuple[date, ...]:
+    return tuple(first + timedelta(days=number) for number in range(days))
+
+
+def key_slices(
+    count: int, target: str = "sink:1/public.orders", **changes: Any
+) -> list[PlannedSlice]:
+    return [
+        PlannedSlice(
+            **{
+                "extent": KeyRange(lower=(str(number),), upper=(str(number + 1),)),
+                "target": target,
+                **changes,
+            }
+        )
+        for number in range(count)
+    ]
+
+
+def dated_slices(days: Iterable[date], target: str = "destination:3/orders") -> list[PlannedSlice]:
+    return [PlannedSlice(extent=Dated(date=day), target=f"{target}/{day}") for day in days]
+
+
+def plan(store: SqlStore, new: NewBackfill, slices: list[PlannedSlice]) -> Backfill:
+    """A backfill that is there and planned."""
+    made = store.insert_backfill(new)
+    claim = store.claim_plan("planner", 30)
+    assert claim is not None
+    assert claim.backfill.id == made.id
+    return store.save_plan(claim, slices, rows_estimated=sum(s.rows_estimated for s in slices))
