@@ -1,0 +1,211 @@
+"""What the contract suite needs to know of a system: how to open a sink on it, and what its
+consumers see. A bed is a subclass in `beds/`; the suite runs over every one of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+from refill.connectors.contract import Context, Guarantee, Job, Sink, Written
+from refill.connectors.registry import get_connector
+from refill.domain.pipeline import Kind, Spec
+from refill.domain.slice import Dated, KeyRange, Outcome, Receipt, Ticket
+from refill.domain.table import Column, Table
+
+# what a consumer sees of a row: its key, and which version of it
+Seen: TypeAlias = tuple[int, str]
+
+FIRST_DAY = date(2024, 2, 28)
+ORDERS = Table(
+    schema_name="public",
+    name="orders",
+    columns=(
+        Column(name="id", type="bigint", oid=20, not_null=True),
+        Column(name="note", type="text", oid=25),
+        Column(name="day", type="date", oid=1082),
+    ),
+    primary_key=("id",),
+)
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), metadata={b"pg_type": b"bigint", b"form": b"plain"}),
+        pa.field("note", pa.string(), metadata={b"pg_type": b"text", b"form": b"plain"}),
+        pa.field("day", pa.date32(), metadata={b"pg_type": b"date", b"form": b"plain"}),
+    ]
+)
+
+
+class SinkBed(ABC):
+    """One sink on a real system, empty when the test begins.
+
+    `request` gives access to fixtures: `request.getfixturevalue("postgres_url")`.
+    """
+
+    name: ClassVar[str]
+    connector_type: ClassVar[str]
+    kind: ClassVar[Kind] = Kind.SINK
+    # an endpoint that cannot tell a repeat from a row may let the suite ask for less
+    guarantee: ClassVar[Guarantee | None] = None  # None: what the connector declares
+
+    def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
+        self.request = request
+        self.folder = folder
+        self.context = Context(
+            team_id=1, files_root=str(folder / "files"), allow_private_hosts=True
+        )
+
+    @abstractmethod
+    def options(self) -> Mapping[str, Any]:
+        """Every option of the connector, live ones too."""
+
+    @abstractmethod
+    def rows(self) -> list[Seen]:
+        """What a consumer of the system sees now, repeats included, after whatever the system
+        itself (or a receiver that goes by the idempotency key) drops."""
+
+    def unreachable(self) -> Mapping[str, Any] | None:
+        """Options that lead nowhere: SinkUnavailable. None: there is no such thing here."""
+        return None
+
+    def refused(self) -> Mapping[str, Any] | None:
+        """Options that the system refuses: SinkRefused. None: there is no such thing here."""
+        return None
+
+    def slowed(self) -> AbstractContextManager[None]:
+        """While it is entered, the system takes what it gets slowly, where that can be had."""
+        return nullcontext()
+
+    def start(self) -> None:  # noqa: B027
+        """Before the test."""
+
+    def stop(self) -> None:  # noqa: B027
+        """After the test."""
+
+    # from here on nothing is meant to be overridden
+
+    @property
+    def promise(self) -> Guarantee:
+        declared = self.guarantee or get_connector(self.connector_type).guarantee
+        assert declared is not None
+        return declared
+
+    @property
+    def fences(self) -> bool:
+        """Whether a stale attempt must not change anything."""
+        return self.promise in (Guarantee.REPLACE, Guarantee.EXACTLY_ONCE)
+
+    def open(self, options: Mapping[str, Any] | None = None) -> Sink:
+        connector = get_connector(self.connector_type)
+        assert connector.open_sink is not None
+        model = connector.options_model.model_validate(
+            self.options() if options is None else options
+        )
+        return connector.open_sink(model, self.context)
+
+    def job(self, backfill_id: int = 1, **changes: Any) -> Job:
+        connector = get_connector(self.connector_type)
+        frozen = {k: v for k, v in self.options().items() if k not in connector.options_model.live}
+        transfer = self.kind is Kind.TRANSFER
+        spec = Spec(
+            kind=self.kind,
+            database_id="11111111-1111-4111-8111-111111111111",
+            database_type="postgres",
+            database_name="shop",
+            table=ORDERS,
+            columns=("id", "note", "day"),
+            sort_columns=() if transfer else ("id",),
+            date_column="day" if transfer else None,
+            dates=tuple(FIRST_DAY + timedelta(days=n) for n in range(3)) if transfer else (),
+            sink_type=self.connector_type,
+            sink_options=frozen,
+            sink_id=None if transfer else "22222222-2222-4222-8222-222222222222",
+            transfer_id=1 if transfer else None,
+            destination_id=1 if transfer else None,
+            destination_table="orders" if transfer else None,
+            message={
+                "consumer": {"id": "22222222", "name": "orders", "annotations": {}},
+                "database": {
+                    "id": "11111111",
+                    "name": "shop",
+                    "annotations": {},
+                    "database": "shop",
+                    "hostname": "localhost",
+                },
+            },
+        ).model_copy(update=changes)
+        return Job(
+            backfill_id=backfill_id,
+            backfill_uid=f"00000000-0000-4000-8000-{backfill_id:012d}",
+            team_id=1,
+            spec=spec,
+        )
+
+    def ticket(self, index: int = 0, *, attempt: int = 1, fence: int = 1) -> Ticket:
+        """A claim of the index-th slice: its keys are 1000 * index + 1 … 1000 * (index + 1)."""
+        day = FIRST_DAY + timedelta(days=index)
+        if self.kind is Kind.TRANSFER:
+            extent: Dated | KeyRange = Dated(date=day)
+            target = f"destination:1/orders/{day.isoformat()}"
+        else:
+            lower, upper = str(1000 * index), str(1000 * (index + 1))
+            extent = KeyRange(lower=(lower,), upper=(upper,))
+            target = "sink:22222222-2222-4222-8222-222222222222/public.orders"
+        return Ticket(
+            slice_id=100 + index,
+            index=index,
+            extent=extent,
+            attempt=attempt,
+            target=target,
+            fence=fence,
+            nonce=uuid4().hex[:12],
+        )
+
+
+def batch_of(index: int, count: int, note: str, first: int = 1) -> pa.RecordBatch:
+    """Rows of the index-th slice."""
+    ids = range(1000 * index + first, 1000 * index + first + count)
+    day = FIRST_DAY + timedelta(days=index)
+    return pa.RecordBatch.from_pydict(
+        {"id": list(ids), "note": [note] * count, "day": [day] * count}, schema=SCHEMA
+    )
+
+
+def seen(index: int, count: int, note: str) -> list[Seen]:
+    return [(1000 * index + n + 1, note) for n in range(count)]
+
+
+def stage(sink: Sink, job: Job, ticket: Ticket) -> Ticket:
+    sink.prepare(job, SCHEMA)
+    (place,) = sink.stage(job, [ticket])
+    return ticket.model_copy(update={"staging": place})
+
+
+def receipt_of(ticket: Ticket, written: Written) -> Receipt:
+    return Receipt(
+        slice_id=ticket.slice_id,
+        attempt=ticket.attempt,
+        outcome=Outcome.DONE,
+        rows_read=written.rows_delivered + written.rows_rejected,
+        rows_delivered=written.rows_delivered,
+        rows_rejected=written.rows_rejected,
+        bytes_written=written.bytes_written,
+        staged=written.staged,
+        rejects=written.rejects,
+        extra=dict(written.extra),
+    )
+
+
+def deliver(
+    sink: Sink, job: Job, ticket: Ticket, batches: Sequence[pa.RecordBatch] | Iterator[Any]
+) -> Written:
+    """What worker and task do with one slice, all the way to visible."""
+    staged = stage(sink, job, ticket)
+    written = sink.write(job, staged, SCHEMA, iter(batches))
+    sink.publish(job, [(staged, receipt_of(staged, written))])
+    return written
