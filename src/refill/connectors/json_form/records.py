@@ -33,7 +33,7 @@ def value_pieces(array: Arrow, field: Arrow, timestamp_format: str) -> "Iterator
     literals beside the column instead of being written into every value first."""
     texts = value_texts(array, field, timestamp_format)
     if not texts.quoted:
-        yield texts.series.fill_null("null")
+        yield texts.json()
     elif texts.series.null_count() == 0:
         yield '"'
         yield texts.series

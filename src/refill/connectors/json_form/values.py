@@ -58,6 +58,14 @@ def value_texts(array: Arrow, field: Arrow, timestamp_format: str = "iso8601") -
     return _escaped(pc.cast(array, pa.large_string()))
 
 
+def text_json(texts: pl.Series) -> list[str | pl.Series]:
+    """Bare texts as the pieces of JSON strings."""
+    escaped = _escaped(_arrow(texts))
+    if escaped.series.null_count():
+        return [escaped.json()]
+    return ['"', escaped.series, '"']
+
+
 def key_texts(array: Arrow, field: Arrow) -> pl.Series:
     """The values of a key column as bare text: no quotes, nothing escaped; null for NULL."""
     if _is_string(array.type):
