@@ -1,13 +1,21 @@
 """Use cases: what refill does when asked. It knows neither HTTP nor Spark."""
 
+import os
 from collections.abc import Mapping
 
 from refill.clock import Clock, system_clock
 from refill.connectors.contract import Connector
+from refill.planning.plan import PlanSettings
 from refill.service.access import Access
+from refill.service.backfills import Backfills
+from refill.service.catalogue import Catalogue
+from refill.service.databases import Databases
 from refill.service.destinations import Destinations
+from refill.service.endpoints import Endpoints
 from refill.service.runs import Runs
 from refill.service.schedules import Schedules
+from refill.service.sink_checks import SinkChecks
+from refill.service.sinks import Sinks
 from refill.service.source_look import SourceLook
 from refill.service.transfer_backfills import TransferBackfills
 from refill.service.transfers import Transfers
@@ -31,6 +39,25 @@ class Service:
         self.settings = settings
         self.clock = clock
         self.access = Access(store=store, clock=clock)
+        self.catalogue = Catalogue(
+            store=store, connectors=connectors, settings=settings, clock=clock
+        )
+        self.databases = Databases(
+            store=store, connectors=connectors, catalogue=self.catalogue, clock=clock
+        )
+        self.endpoints = Endpoints(store=store, clock=clock)
+        self.sinks = Sinks(
+            store=store,
+            connectors=connectors,
+            checks=SinkChecks(store=store, catalogue=self.catalogue),
+            clock=clock,
+        )
+        self.backfills = Backfills(
+            store=store,
+            connectors=connectors,
+            catalogue=self.catalogue,
+            plan_settings=PlanSettings(slots=settings.slots or os.cpu_count() or 2),
+        )
         look = SourceLook(store=store, connectors=connectors, settings=settings, clock=clock)
         self.destinations = Destinations(
             store=store, connectors=connectors, settings=settings, clock=clock

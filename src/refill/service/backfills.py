@@ -1,0 +1,301 @@
+"""Backfills of sinks: one table, delivered again."""
+
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from refill.connectors.contract import Connector
+from refill.domain.backfill import Backfill, Origin, Status
+from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
+from refill.domain.pipeline import Database, Kind, Sink, Spec
+from refill.domain.slice import Reject, Slice
+from refill.domain.table import Table
+from refill.planning.freeze import freeze_table
+from refill.planning.plan import PlannedExtent, PlanSettings, plan_keys, plan_pages
+from refill.service.catalogue import Catalogue
+from refill.service.identity import is_uid
+from refill.service.options import frozen
+from refill.service.selection import choose_table, covers, named_tables
+from refill.service.sink_checks import check_sql
+from refill.store.port import NewBackfill, Page, Store
+
+_TABLES = frozenset({"r", "p"})  # what an initial backfill takes: tables, partitioned ones too
+
+
+class State(StrEnum):
+    """A backfill's state as users of sinks know it."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @classmethod
+    def of(cls, status: Status) -> "State":
+        unstarted = status in (Status.CREATED, Status.SCHEDULED, Status.RUNNING)
+        return cls.ACTIVE if unstarted else cls(status.value)
+
+    @property
+    def statuses(self) -> frozenset[Status]:
+        return frozenset(status for status in Status if State.of(status) is self)
+
+
+# where a user may lead it
+MOVES: Mapping[State, frozenset[State]] = {
+    State.ACTIVE: frozenset({State.PAUSED, State.CANCELLED}),
+    State.PAUSED: frozenset({State.ACTIVE, State.CANCELLED}),
+    State.FAILED: frozenset({State.ACTIVE, State.CANCELLED}),
+    State.COMPLETED: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillRequest:
+    table: str | None = None
+    sort_column: str | None = None
+    start_position: str | None = None
+    end_position: str | None = None
+    max_rows_per_second: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a request would do, as the source stands now. `blocked_by`: the one in its way."""
+
+    table: str
+    sort_columns: tuple[str, ...]
+    rows_estimated: int
+    planned: tuple[PlannedExtent, ...]
+    blocked_by: Backfill | None
+
+
+class Backfills:
+    """What can be done to backfills of sinks."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        connectors: Mapping[str, Connector],
+        catalogue: Catalogue,
+        plan_settings: PlanSettings,
+    ) -> None:
+        self._store = store
+        self._connectors = connectors
+        self._catalogue = catalogue
+        self._plan_settings = plan_settings
+
+    def submit(
+        self,
+        sink: Sink,
+        request: BackfillRequest,
+        *,
+        uid: str,
+        user_id: int | None,
+        origin: Origin = Origin.REQUEST,
+    ) -> Backfill:
+        """`uid` names what a repeated request made the first time."""
+        try:
+            return self._store.get_backfill_by_uid(sink.team_id, uid)
+        except NotFound:
+            pass
+        spec = self._freeze(sink, request)
+        table = _table_of(spec).full_name
+        try:
+            return self._store.insert_backfill(
+                NewBackfill(
+                    uid=uid,
+                    team_id=sink.team_id,
+                    kind=Kind.SINK,
+                    pipeline_id=sink.id,
+                    pipeline_name=sink.name,
+                    origin=origin,
+                    spec=spec,
+                    table=table,
+                    reason=request.reason,
+                    created_user_id=user_id,
+                    holds=(table,),
+                    seals=self._connectors[sink.destination_type].seals,
+                )
+            )
+        except Conflict as exc:
+            other = exc.other
+            if isinstance(other, Backfill) and other.uid == uid:
+                return other
+            raise _in_the_way(table, other) from exc
+
+    def submit_initial(self, sink: Sink, *, user_id: int | None) -> tuple[Backfill, ...]:
+        """One per table that the sink covers."""
+        names = named_tables(sink.selection)
+        if names is None:
+            database = self._store.get_database(sink.team_id, sink.database_id)
+            names = tuple(
+                table.full_name
+                for table in database.catalogue
+                if table.kind in _TABLES and covers(sink.selection, table.full_name)
+            )
+        return tuple(
+            self.submit(
+                sink,
+                BackfillRequest(table=name, reason="initial backfill of the sink"),
+                uid=str(uuid.uuid5(uuid.UUID(sink.id), name)),
+                user_id=user_id,
+                origin=Origin.INITIAL,
+            )
+            for name in names
+        )
+
+    def preview(self, sink: Sink, request: BackfillRequest) -> Preview:
+        """Creates nothing: the same bounds and the same plan as the worker's."""
+        spec = self._freeze(sink, request)
+        table = _table_of(spec)
+        database = self._store.get_database(sink.team_id, sink.database_id)
+        try:
+            with self._catalogue.open(database) as source:
+                if not table.columns:
+                    source.test()  # says why it could not be looked up
+                bounds = source.bounds(spec, self._plan_settings.boundaries_wanted)
+        except (TransientError, TerminalError) as exc:
+            raise Invalid.of("table", exc.message, reason=exc.code) from exc
+        if spec.sort_columns:
+            planned = plan_keys(bounds, spec, self._plan_settings)
+        else:
+            planned = plan_pages(bounds, "", self._plan_settings)
+        return Preview(
+            table=table.full_name,
+            sort_columns=spec.sort_columns,
+            rows_estimated=bounds.rows_estimated,
+            planned=planned,
+            blocked_by=self._store.find_holder(Kind.SINK, sink.id, [table.full_name]),
+        )
+
+    def get(self, sink: Sink, uid: str) -> Backfill:
+        """NotFound too when it is another sink's."""
+        if not is_uid(uid):
+            raise NotFound("backfill", uid)
+        backfill = self._store.get_backfill_by_uid(sink.team_id, uid.lower())
+        if backfill.kind is not Kind.SINK or backfill.pipeline_id != sink.id:
+            raise NotFound("backfill", uid)
+        return backfill
+
+    def list_of_sink(self, sink: Sink, *, limit: int | None, cursor: str | None) -> Page[Backfill]:
+        return self._store.list_backfills(
+            sink.team_id, kind=Kind.SINK, pipeline_id=sink.id, limit=limit, cursor=cursor
+        )
+
+    def list_of_team(
+        self, team_id: int, *, states: Collection[State], limit: int | None, cursor: str | None
+    ) -> Page[Backfill]:
+        statuses = frozenset().union(*(state.statuses for state in states))
+        return self._store.list_backfills(
+            team_id, kind=Kind.SINK, statuses=statuses or None, limit=limit, cursor=cursor
+        )
+
+    def move(self, backfill: Backfill, state: State, *, user_id: int | None) -> Backfill:
+        """Pause, resume, cancel or retry; the same state again changes nothing."""
+        now = State.of(backfill.status)
+        if state is now:
+            return backfill
+        if state not in MOVES[now]:
+            allowed = ", ".join(sorted(MOVES[now])) or "nothing: it is final"
+            raise Invalid.of(
+                "state",
+                f"a backfill that is {now.value} cannot be set to {state.value}; "
+                f"from {now.value} it can be set to: {allowed}",
+                reason="invalid_transition",
+            )
+        place = (backfill.team_id, backfill.id)
+        if state is State.CANCELLED:
+            return self._store.cancel_backfill(*place, user_id)
+        if state is State.PAUSED:
+            return self._store.pause_backfill(*place)
+        if now is State.PAUSED:
+            return self._store.resume_backfill(*place)
+        try:
+            return self._store.retry_backfill(*place)
+        except Conflict as exc:
+            if not isinstance(exc.other, Backfill):
+                raise
+            raise _in_the_way(backfill.table or "", exc.other) from exc
+
+    def slices(self, backfill: Backfill, *, limit: int | None, cursor: str | None) -> Page[Slice]:
+        return self._store.list_slices(backfill.id, limit=limit, cursor=cursor)
+
+    def rejects(
+        self, backfill: Backfill, *, limit: int | None, cursor: str | None
+    ) -> Page[tuple[Slice, Reject]]:
+        return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
+
+    def _freeze(self, sink: Sink, request: BackfillRequest) -> Spec:
+        """What the backfill will run, whatever becomes of the sink. A table that the source could
+        not be asked about is frozen by its name, and the rest of it when it is planned."""
+        name = choose_table(sink, request.table)
+        database = self._store.get_database(sink.team_id, sink.database_id)
+        table = self._catalogue.find(database, name)
+        if table is None:
+            raise Invalid.of("table", f"{database.name} has no table {name}")
+        connector = self._connectors[sink.destination_type]
+        spec = Spec(
+            kind=Kind.SINK,
+            database_id=database.id,
+            database_type=database.type,
+            database_name=database.name,
+            table=table,
+            sort_columns=() if request.sort_column is None else (request.sort_column,),
+            start_position=request.start_position,
+            end_position=request.end_position,
+            filter=sink.filter,
+            transform=sink.transform,
+            sink_type=sink.destination_type,
+            sink_options=frozen(connector, sink.destination_options),
+            sink_id=sink.id,
+            batch_size=sink.batch_size,
+            timestamp_format=sink.timestamp_format,
+            max_rejects=sink.max_rejects,
+            max_rows_per_second=request.max_rows_per_second,
+            message=_message(sink, database),
+        )
+        if not table.columns:
+            return spec
+        if sink.transform is not None:
+            check_sql(sink.transform, table)
+        return freeze_table(spec, table)
+
+
+def _table_of(spec: Spec) -> Table:
+    assert spec.table is not None  # a sink's always is
+    return spec.table
+
+
+def _message(sink: Sink, database: Database) -> dict[str, object]:
+    """How messages name where they come from."""
+    return {
+        "consumer": {
+            "id": sink.id,
+            "name": sink.name,
+            "annotations": dict(sink.annotations),
+        },
+        "database": {
+            "id": database.id,
+            "name": database.name,
+            "annotations": dict(database.annotations),
+            "database": database.options.get("database"),
+            "hostname": database.options.get("hostname"),
+        },
+    }
+
+
+def _in_the_way(table: str, other: object) -> Conflict:
+    named = ""
+    if isinstance(other, Backfill):
+        named = f": {other.uid}, which is {State.of(other.status).value}"
+    return Conflict(
+        f"a backfill of {table} is already under way for this sink{named}; "
+        "wait for it or cancel it first",
+        field="table",
+        other=other,
+    )

@@ -1,0 +1,121 @@
+"""What is known of a database's tables: stored when it was added or refreshed, looked up live once
+on a miss."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
+
+from refill.clock import Clock
+from refill.connectors.contract import Connector, Context, Source
+from refill.domain.errors import RefillError, SourceUnavailable, TerminalError, TransientError
+from refill.domain.pipeline import Database
+from refill.domain.table import Table
+from refill.service.options import parse_options
+from refill.settings import Settings
+from refill.store.port import PipelineStore
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """("schema", "table") of "schema.table", or of "table" in the schema public."""
+    schema, dot, table = name.partition(".")
+    return (schema, table) if dot else ("public", name)
+
+
+class Catalogue:
+    """Reads tables of sources, never for longer than a person waits."""
+
+    def __init__(
+        self,
+        *,
+        store: PipelineStore,
+        connectors: Mapping[str, Connector],
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._connectors = connectors
+        self._settings = settings
+        self._clock = clock
+        # a source that hangs must not take the API's own threads with it
+        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="catalogue")
+
+    @contextmanager
+    def open(self, database: Database) -> Iterator[Source]:
+        connector = self._connectors[database.type]
+        if connector.open_source is None:
+            raise SourceUnavailable(f"{connector.title} cannot be read from.")
+        options = parse_options(connector, database.options)
+        source = connector.open_source(options, self.context(database.team_id))
+        try:
+            yield source
+        finally:
+            source.close()
+
+    def context(self, team_id: int) -> Context:
+        return Context(
+            team_id=team_id,
+            files_root=str(self._settings.files_path),
+            allow_private_hosts=self._settings.allow_private_hosts,
+        )
+
+    def test(self, database: Database) -> None:
+        """Raises what a person should read when the database cannot be used."""
+        with self.open(database) as source:
+            source.test()
+
+    def refresh(self, database: Database) -> tuple[Table, ...]:
+        """Reads the whole catalogue and keeps it."""
+        with self.open(database) as source:
+            tables = source.catalogue()
+        self._store.save_catalogue(database.id, tables, self._clock())
+        return tables
+
+    def refresh_if_reachable(self, database: Database) -> None:
+        """For a database just added: waits a moment, and lets a slow one finish by itself."""
+        future = self._threads.submit(self.refresh, database)
+        future.add_done_callback(_log_failure)
+        try:
+            future.result(LOOK_SECONDS)
+        except (FutureTimeout, TransientError, TerminalError):
+            return
+
+    def find(self, database: Database, name: str) -> Table | None:
+        """The table of that name: as stored, else by one live look of two seconds at most. One
+        without columns: the source did not answer, and what is wrong shows when it is read."""
+        schema, table_name = split_name(name)
+        for table in database.catalogue:
+            if (table.schema_name, table.name) == (schema, table_name):
+                return table
+        future = self._threads.submit(self._look, database, schema, table_name)
+        try:
+            return future.result(LOOK_SECONDS)
+        except (FutureTimeout, TransientError, TerminalError):
+            return Table(schema_name=schema, name=table_name, columns=())
+
+    def _look(self, database: Database, schema: str, name: str) -> Table | None:
+        with self.open(database) as source:
+            table = source.find_table(schema, name)
+        if table is not None:
+            # read again: a refresh may have come in between
+            kept = self._store.get_database(database.team_id, database.id).catalogue
+            others = [known for known in kept if known.full_name != table.full_name]
+            self._store.save_catalogue(database.id, [*others, table], self._clock())
+        return table
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _log_failure(future: "Future[tuple[Table, ...]]") -> None:
+    if future.cancelled():
+        return
+    error = future.exception()
+    if error is not None:
+        level = logging.INFO if isinstance(error, RefillError) else logging.ERROR
+        logger.log(level, "the catalogue could not be read: %s", error)

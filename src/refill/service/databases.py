@@ -1,0 +1,162 @@
+"""Databases: the sources that are read."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from refill.clock import Clock
+from refill.connectors.contract import Connector
+from refill.domain.errors import Invalid, NotFound
+from refill.domain.pipeline import Database
+from refill.service.catalogue import Catalogue
+from refill.service.identity import is_uid, new_uid
+from refill.service.options import changed, parse_options, reveal
+from refill.store.port import PipelineStore
+
+_SSL_MODES = {"disable": False, "require": True, "verify-ca": True, "verify-full": True}
+
+
+class Databases:
+    def __init__(
+        self,
+        *,
+        store: PipelineStore,
+        connectors: Mapping[str, Connector],
+        catalogue: Catalogue,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._connectors = connectors
+        self._catalogue = catalogue
+        self._clock = clock
+
+    def create(
+        self,
+        *,
+        team_id: int,
+        uid: str,
+        name: str,
+        fields: Mapping[str, Any],
+        kind: str = "postgres",
+        url: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        replication_slots: Sequence[Mapping[str, Any]] = (),
+    ) -> Database:
+        """Works with the source down: its tables are then looked up when they are needed."""
+        if (made := self._find(team_id, uid)) is not None:
+            return made  # the same request again
+        check_name(name)
+        connector = self._connectors[kind]
+        options = parse_options(connector, {**parse_url(url), **fields})
+        now = self._clock()
+        database = self._store.insert_database(
+            Database(
+                id=uid,
+                team_id=team_id,
+                name=name,
+                type=kind,
+                options=reveal(options),
+                annotations=dict(annotations or {}),
+                replication_slots=tuple(_with_ids(replication_slots)),
+                created_at=now,
+                updated_at=now,
+            )
+        )
+        self._catalogue.refresh_if_reachable(database)
+        return self._store.get_database(team_id, database.id)
+
+    def update(
+        self,
+        *,
+        team_id: int,
+        id_or_name: str,
+        name: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        url: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        replication_slots: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Database:
+        """What is not given stays. A running backfill reads the new address and password."""
+        database = self.get(team_id, id_or_name)
+        if name is not None:
+            check_name(name)
+        connector = self._connectors[database.type]
+        new_fields = changed(database.options, {**parse_url(url), **(fields or {})})
+        options = reveal(parse_options(connector, new_fields))
+        moved = options != dict(database.options)
+        updated = self._store.update_database(
+            dataclasses.replace(
+                database,
+                name=database.name if name is None else name,
+                options=options,
+                annotations=database.annotations if annotations is None else dict(annotations),
+                replication_slots=(
+                    database.replication_slots
+                    if replication_slots is None
+                    else tuple(_with_ids(replication_slots))
+                ),
+                updated_at=self._clock(),
+            )
+        )
+        if moved:
+            self._catalogue.refresh_if_reachable(updated)
+        return self._store.get_database(team_id, updated.id)
+
+    def get(self, team_id: int, id_or_name: str) -> Database:
+        return self._store.get_database(team_id, id_or_name)
+
+    def list_all(self, team_id: int) -> tuple[Database, ...]:
+        return self._store.list_databases(team_id)
+
+    def delete(self, team_id: int, id_or_name: str) -> Database:
+        database = self.get(team_id, id_or_name)
+        self._store.delete_database(team_id, database.id)
+        return database
+
+    def test(self, team_id: int, id_or_name: str) -> None:
+        self._catalogue.test(self.get(team_id, id_or_name))
+
+    def refresh(self, team_id: int, id_or_name: str) -> None:
+        self._catalogue.refresh(self.get(team_id, id_or_name))
+
+    def _find(self, team_id: int, uid: str) -> Database | None:
+        try:
+            return self._store.get_database(team_id, uid)
+        except NotFound:
+            return None
+
+
+def check_name(name: str) -> None:
+    if is_uid(name):
+        raise Invalid.of("name", "must not look like an id; choose a word")
+
+
+def parse_url(url: str | None) -> dict[str, Any]:
+    """The typed fields of a connection URL; nothing else of it is kept: no sockets, no passfile,
+    no service, no options."""
+    if url is None:
+        return {}
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as exc:
+        raise Invalid.of("url", f"cannot be read: {exc}") from exc
+    if parts.scheme not in ("postgres", "postgresql"):
+        raise Invalid.of("url", "must begin with postgresql://")
+    hostname = unquote(parts.hostname or "")
+    if not hostname or hostname.startswith("/"):
+        raise Invalid.of("url", "must name a host; sockets are not supported")
+    found: dict[str, Any] = {
+        "hostname": hostname,
+        "port": port,
+        "database": unquote(parts.path.lstrip("/")) or None,
+        "username": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+        "ssl": _SSL_MODES.get(parse_qs(parts.query).get("sslmode", [""])[-1]),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _with_ids(slots: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"id": new_uid(), "status": "active", **slot} for slot in slots]

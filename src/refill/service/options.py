@@ -1,0 +1,66 @@
+"""A connector's options: read from what was sent, kept in clear for the store, shown masked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+
+from refill.connectors.contract import Connector, Options
+from refill.domain.errors import Invalid
+
+MASK = "**********"  # as pydantic prints a SecretStr
+
+
+def parse_options(connector: Connector, fields: Mapping[str, Any], prefix: str = "") -> Options:
+    """Invalid, by field, when they are not what the connector takes."""
+    try:
+        return connector.options_model.model_validate(dict(fields))
+    except ValidationError as exc:
+        problems: dict[str, list[str]] = {}
+        for error in exc.errors(include_url=False, include_input=False):
+            name = prefix + (".".join(str(part) for part in error["loc"]) or connector.type)
+            problems.setdefault(name, []).append(_sentence(error["type"], error["msg"]))
+        summary = "; ".join(f"{name}: {', '.join(found)}" for name, found in problems.items())
+        raise Invalid(summary, problems) from exc
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return "is not a known key"
+    if kind == "missing":
+        return "is required"
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def reveal(options: Options) -> dict[str, Any]:
+    """Everything in clear, as the store gets it; it encrypts what it is given."""
+    return {name: _clear(value) for name, value in options.model_dump().items()}
+
+
+def masked(connector: Connector | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What an answer may show. Without the connector that knows which are secret: nothing."""
+    if connector is None:
+        return {}
+    return connector.options_model.model_validate(dict(options)).model_dump(mode="json")
+
+
+def frozen(connector: Connector, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a backfill keeps: everything but how to reach the system."""
+    live = connector.options_model.live
+    return {name: value for name, value in options.items() if name not in live}
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The old fields with the new ones over them; a mask sent back leaves the secret as it is."""
+    return {**old, **{name: value for name, value in new.items() if value != MASK}}
+
+
+def _clear(value: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, Mapping):
+        return {name: _clear(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clear(inner) for inner in value]
+    return value

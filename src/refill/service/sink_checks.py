@@ -1,0 +1,101 @@
+"""What must hold for a sink: its tables, the columns of its filter, its SQL, its endpoint."""
+
+from collections.abc import Iterable
+
+from refill.domain.errors import Invalid, NotFound
+from refill.domain.pipeline import Condition, Database, Operator, Sink
+from refill.domain.table import Table
+from refill.service.catalogue import Catalogue
+from refill.service.selection import covers, full_name, named_tables
+from refill.store.port import PipelineStore
+
+
+class SinkChecks:
+    """Against the catalogue; what a source that is down could not tell is accepted."""
+
+    def __init__(self, *, store: PipelineStore, catalogue: Catalogue) -> None:
+        self._store = store
+        self._catalogue = catalogue
+
+    def check(self, sink: Sink, database: Database) -> None:
+        tables = self._named(sink, database)
+        self._check_groups(sink, tables)
+        for condition in sink.filter:
+            check_condition(condition)
+            self._check_column(condition, sink, database, tables)
+        if sink.transform is not None:
+            for table in tables or (None,):
+                check_sql(sink.transform, table)
+        endpoint = sink.destination_options.get("http_endpoint")
+        if endpoint is not None:
+            self._check_endpoint(sink.team_id, str(endpoint))
+
+    def _named(self, sink: Sink, database: Database) -> tuple[Table, ...]:
+        """The tables that the sink names, all of them known to be there."""
+        found: dict[str, Table] = {}
+        names = [("source.include_tables", name) for name in named_tables(sink.selection) or ()]
+        names += [("tables", full_name(table.name)) for table in sink.tables]
+        for field, name in names:
+            if name in found:
+                continue
+            if not covers(sink.selection, name):
+                raise Invalid.of(field, f"{name} is not among the tables of the sink's source")
+            table = self._catalogue.find(database, name)
+            if table is None:
+                raise Invalid.of(field, f"{database.name} has no table {name}")
+            found[name] = table
+        return tuple(table for table in found.values() if table.columns)
+
+    def _check_groups(self, sink: Sink, tables: Iterable[Table]) -> None:
+        known = {table.full_name: table for table in tables}
+        for configured in sink.tables:
+            table = known.get(full_name(configured.name))
+            for name in configured.group_column_names or ():
+                if table is not None and table.column(name) is None:
+                    raise Invalid.of("tables", f"{table.full_name} has no column {name}")
+
+    def _check_column(
+        self, condition: Condition, sink: Sink, database: Database, tables: tuple[Table, ...]
+    ) -> None:
+        name = condition.column_name
+        for table in tables:
+            if table.column(name) is None:
+                raise Invalid.of("filter", f"{table.full_name} has no column {name}")
+        covered = [table for table in database.catalogue if covers(sink.selection, table.full_name)]
+        # a sink over whole schemas: each backfill checks again against its own table
+        if not tables and covered and all(table.column(name) is None for table in covered):
+            raise Invalid.of("filter", f"none of the sink's tables has a column {name}")
+
+    def _check_endpoint(self, team_id: int, endpoint: str) -> None:
+        try:
+            self._store.get_endpoint(team_id, endpoint)
+        except NotFound as exc:
+            raise Invalid.of(
+                "destination.http_endpoint", f"there is no HTTP endpoint {endpoint}"
+            ) from exc
+
+
+def check_condition(condition: Condition) -> None:
+    """The value must fit the operator."""
+    value, operator = condition.comparison_value, condition.operator
+    if operator in (Operator.IS_NULL, Operator.IS_NOT_NULL):
+        if value is not None:
+            raise Invalid.of("filter", f"{operator.value} takes no comparison_value")
+    elif operator in (Operator.IN, Operator.NOT_IN):
+        if not isinstance(value, list) or not value or any(map(_not_scalar, value)):
+            raise Invalid.of("filter", f"{operator.value} needs a list of plain values")
+    elif _not_scalar(value):
+        raise Invalid.of("filter", f"{operator.value} needs one plain comparison_value")
+
+
+def check_sql(sql: str, table: Table | None) -> None:
+    """One SELECT, row by row, that keeps the key; its columns, where the table is known."""
+    from refill.planning.transform import check_transform  # the parser is slow to import
+
+    columns = [] if table is None else [column.name for column in table.columns]
+    keep = () if table is None else table.key
+    check_transform(sql, columns, row_by_row=True, keep=keep)
+
+
+def _not_scalar(value: object) -> bool:
+    return not isinstance(value, str | int | float | bool)

@@ -1,0 +1,173 @@
+"""Sinks: pipelines from tables of a database to a system."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refill.clock import Clock
+from refill.connectors.contract import Connector
+from refill.domain.backfill import ACTIVE, Backfill, Status
+from refill.domain.errors import Invalid, NotFound
+from refill.domain.pipeline import Condition, Database, Kind, Selection, Sink, SinkTable
+from refill.service.databases import check_name
+from refill.service.options import changed, masked, parse_options, reveal
+from refill.service.sink_checks import SinkChecks
+from refill.store.port import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkDraft:
+    """What was asked for; None leaves a field as it is, or at its default."""
+
+    name: str | None = None
+    status: str | None = None
+    database: str | None = None
+    selection: Selection | None = None
+    tables: tuple[SinkTable, ...] | None = None
+    actions: tuple[str, ...] | None = None
+    destination: Mapping[str, Any] | None = None
+    batch_size: int | None = None
+    filter: tuple[Condition, ...] | None = None
+    transform: str | None = None
+    drops_transform: bool = False
+    timestamp_format: str | None = None
+    max_retry_count: int | None = None
+    max_rejects: int | None = None
+    annotations: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkView:
+    """A sink with what an answer says of it."""
+
+    sink: Sink
+    database_name: str
+    destination: Mapping[str, Any]  # masked, with its type
+    active_backfills: tuple[Backfill, ...]
+    latest: Backfill | None
+
+    @property
+    def failed(self) -> Backfill | None:
+        """The last backfill, when it failed: what its health is about."""
+        return self.latest if self.latest and self.latest.status is Status.FAILED else None
+
+
+class Sinks:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        connectors: Mapping[str, Connector],
+        checks: SinkChecks,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._connectors = connectors
+        self._checks = checks
+        self._clock = clock
+
+    def create(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
+        try:
+            return self._store.get_sink(team_id, uid)  # the same request again
+        except NotFound:
+            pass
+        if draft.name is None or draft.database is None or draft.destination is None:
+            needed = ("name", "database", "destination")
+            fields = {name: ["is required"] for name in needed if getattr(draft, name) is None}
+            raise Invalid(f"required: {', '.join(fields)}", fields)
+        database = self._database(team_id, draft.database)
+        now = self._clock()
+        blank = Sink(
+            id=uid,
+            team_id=team_id,
+            name=draft.name,
+            database_id=database.id,
+            destination_type="",
+            destination_options={},
+            created_at=now,
+            updated_at=now,
+        )
+        return self._store.insert_sink(self._applied(blank, draft, database))
+
+    def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> Sink:
+        """What is not given stays; running backfills go on as they were frozen."""
+        sink = self.get(team_id, id_or_name)
+        database = self._database(team_id, draft.database or sink.database_id)
+        updated = self._applied(sink, draft, database)
+        return self._store.update_sink(dataclasses.replace(updated, updated_at=self._clock()))
+
+    def get(self, team_id: int, id_or_name: str) -> Sink:
+        return self._store.get_sink(team_id, id_or_name)
+
+    def list_all(self, team_id: int) -> tuple[Sink, ...]:
+        return self._store.list_sinks(team_id)
+
+    def delete(self, team_id: int, id_or_name: str) -> Sink:
+        sink = self.get(team_id, id_or_name)
+        self._store.delete_sink(team_id, sink.id)
+        return sink
+
+    def view(self, sink: Sink) -> SinkView:
+        return self.views(sink.team_id, (sink,))[0]
+
+    def views(self, team_id: int, sinks: tuple[Sink, ...]) -> tuple[SinkView, ...]:
+        only = sinks[0].id if len(sinks) == 1 else None
+        active = self._store.list_backfills(
+            team_id, kind=Kind.SINK, pipeline_id=only, statuses=ACTIVE
+        ).items
+        names = {database.id: database.name for database in self._store.list_databases(team_id)}
+        return tuple(
+            SinkView(
+                sink=sink,
+                database_name=names.get(sink.database_id, sink.database_id),
+                destination={
+                    "type": sink.destination_type,
+                    **masked(self._connectors.get(sink.destination_type), sink.destination_options),
+                },
+                active_backfills=tuple(
+                    backfill for backfill in active if backfill.pipeline_id == sink.id
+                ),
+                latest=self._store.latest_backfill(team_id, Kind.SINK, sink.id),
+            )
+            for sink in sinks
+        )
+
+    def _database(self, team_id: int, id_or_name: str) -> Database:
+        try:
+            return self._store.get_database(team_id, id_or_name)
+        except NotFound as exc:
+            raise Invalid.of("database", f"there is no database {id_or_name}") from exc
+
+    def _applied(self, sink: Sink, draft: SinkDraft, database: Database) -> Sink:
+        """The sink with the draft over it, checked as a whole."""
+        if draft.name is not None:
+            check_name(draft.name)
+        given = {
+            name: value for name in _PLAIN_FIELDS if (value := getattr(draft, name)) is not None
+        }
+        if draft.transform is not None or draft.drops_transform:
+            given["transform"] = draft.transform
+        if draft.destination is not None:
+            given |= self._destination(sink, draft.destination)
+        applied = dataclasses.replace(sink, database_id=database.id, **given)
+        self._checks.check(applied, database)
+        return applied
+
+    def _destination(self, sink: Sink, sent: Mapping[str, Any]) -> dict[str, Any]:
+        kind = sent.get("type", sink.destination_type)
+        connector = self._connectors.get(kind) if isinstance(kind, str) else None
+        if connector is None or not connector.is_sink:
+            known = ", ".join(c.type for c in self._connectors.values() if c.is_sink)
+            raise Invalid.of("destination.type", f"must be one of: {known}")
+        fields = {name: value for name, value in sent.items() if name != "type"}
+        if kind == sink.destination_type:
+            fields = changed(sink.destination_options, fields)
+        options = parse_options(connector, fields, "destination.")
+        return {"destination_type": kind, "destination_options": reveal(options)}
+
+
+_PLAIN_FIELDS = (
+    *("name", "status", "selection", "tables", "actions", "batch_size", "filter"),
+    *("timestamp_format", "max_retry_count", "max_rejects", "annotations"),
+)
