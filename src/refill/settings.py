@@ -13,46 +13,56 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="REFILL_", frozen=True, extra="ignore")
 
     home: Path = Field(
-        Path("~/.refill"), description="where the embedded store, keys and files live"
+        default=Path("~/.refill"), description="where the embedded store, keys and files live"
     )
     store_url: SecretStr | None = Field(
-        None, description="PostgreSQL metadata store, postgresql://…; without it SQLite in the home"
+        default=None,
+        description="PostgreSQL metadata store, postgresql://…; without it SQLite in the home",
     )
-    host: str = Field("127.0.0.1", description="the address that the API listens on")
-    port: int = Field(7376, ge=0, le=65535, description="the port that the API listens on")
+    host: str = Field(default="127.0.0.1", description="the address that the API listens on")
+    port: int = Field(default=7376, ge=0, le=65535, description="the port that the API listens on")
     files_root: Path | None = Field(
-        None,
+        default=None,
         description="root of the files that sinks and destinations write; default <home>/files",
     )
     secret_key: SecretStr | None = Field(
-        None, description="key that secrets are encrypted with; default a 0600 file in the home"
+        default=None,
+        description="key that secrets are encrypted with; default a 0600 file in the home",
     )
     spark_master: str = Field(
-        "local[*]", description="Spark master: local[*], spark://…, yarn, k8s://…"
+        default="local[*]", description="Spark master: local[*], spark://…, yarn, k8s://…"
     )
     spark_remote: str | None = Field(
-        None, description="Spark Connect address, sc://…; wins over the master"
+        default=None, description="Spark Connect address, sc://…; wins over the master"
     )
-    spark_driver_memory: str = Field("1g", description="heap of the Spark driver's JVM")
+    spark_driver_memory: str = Field(default="1g", description="heap of the Spark driver's JVM")
     slots: int | None = Field(
-        None, ge=1, description="packs run side by side; default one per core"
+        default=None, ge=1, description="packs run side by side; default one per core"
     )
     lease_seconds: float = Field(
-        30.0, gt=0, description="how long a claim lasts without a heartbeat"
+        default=30.0, gt=0, description="how long a claim lasts without a heartbeat"
     )
-    max_failures: int = Field(5, ge=1, description="failures of a slice before it is given up")
+    max_failures: int = Field(
+        default=5, ge=1, description="failures of a slice before it is given up"
+    )
     rate_limit_per_hour: int = Field(
-        10_000, ge=1, le=10_000, description="requests per key and hour"
+        default=10_000, ge=1, le=10_000, description="requests per key and hour"
     )
-    max_range_days: int = Field(3660, ge=1, description="longest range of dates of one backfill")
-    body_limit_bytes: int = Field(1_048_576, ge=1024, description="largest request body")
-    retention_days: int = Field(90, ge=1, description="how long slices of ended backfills are kept")
+    max_range_days: int = Field(
+        default=3660, ge=1, description="longest range of dates of one backfill"
+    )
+    body_limit_bytes: int = Field(default=1_048_576, ge=1024, description="largest request body")
+    retention_days: int = Field(
+        default=90, ge=1, description="how long slices of ended backfills are kept"
+    )
     allow_private_hosts: bool = Field(
-        False, description="let webhooks reach loopback and private addresses"
+        default=False, description="let webhooks reach loopback and private addresses"
     )
-    grace_seconds: float = Field(30.0, ge=0, description="how long a stop waits for running slices")
-    log_format: Literal["json", "text"] = Field("json", description="form of the log lines")
-    log_level: str = Field("INFO", description="lowest level that is logged")
+    grace_seconds: float = Field(
+        default=30.0, ge=0, description="how long a stop waits for running slices"
+    )
+    log_format: Literal["json", "text"] = Field(default="json", description="form of the log lines")
+    log_level: str = Field(default="INFO", description="lowest level that is logged")
 
     @property
     def home_path(self) -> Path:
@@ -61,3 +71,17 @@ class Settings(BaseSettings):
     @property
     def files_path(self) -> Path:
         return (self.files_root or self.home_path / "files").expanduser().absolute()
+
+
+class ClientSettings(BaseSettings):
+    """How the commands that speak over HTTP reach a server. `REFILL_<NAME>` too."""
+
+    model_config = SettingsConfigDict(env_prefix="REFILL_", frozen=True, extra="ignore")
+
+    url: str = Field(
+        default="http://127.0.0.1:7376", description="the server that the commands speak to"
+    )
+    api_key: SecretStr | None = Field(default=None, description="the key that the commands show it")
+    team: int = Field(
+        default=1, ge=1, description="the team whose transfers and backfills are meant"
+    )

@@ -1,0 +1,68 @@
+"""`refill serve`: the API, and a worker beside it in a process of its own."""
+
+from typing import TYPE_CHECKING
+
+from refill.bootstrap import make_app, opened_store, prepare_home
+from refill.cli.listener import bind, listen, url_of
+from refill.cli.local import announced
+from refill.cli.options import SERVE, with_settings
+from refill.cli.output import Json, console, print_json
+from refill.cli.supervisor import Supervisor, spawn_worker
+from refill.clock import system_clock
+from refill.domain.access import Scope
+from refill.logs import configure_logs
+from refill.settings import Settings
+
+if TYPE_CHECKING:
+    from refill.store.port import Store
+
+
+@with_settings(*SERVE)
+def serve(settings: Settings, json: Json = False) -> None:
+    """Run refill on this machine. On an empty home it prints a first admin key, once."""
+    prepare_home(settings)
+    _check_java(settings)
+    configure_logs(settings.log_format, settings.log_level)
+    listener = bind(settings)
+    url = url_of(listener)
+    with opened_store(settings) as store, announced(settings.home_path, url):
+        key = first_key(store)
+        app = make_app(settings, store)
+        supervisor = Supervisor(
+            lambda: spawn_worker(settings), grace_seconds=settings.grace_seconds
+        )
+        supervisor.start()
+        _greet(url, key, json)
+        try:
+            listen(app, listener, settings.grace_seconds)
+        finally:
+            supervisor.stop()
+
+
+def first_key(store: "Store") -> str | None:
+    """A key for everything, when there was never one: somebody must be able to begin."""
+    from refill.service.access import Access
+
+    if store.list_keys():
+        return None
+    owner = store.list_users(1)[0]
+    access = Access(store=store, clock=system_clock)
+    return access.mint_key(team_id=1, user_id=owner.id, scopes=[Scope.ALL]).token
+
+
+def _check_java(settings: Settings) -> None:
+    """Said now, in one sentence, rather than by a worker that cannot start, again and again."""
+    if settings.spark_remote is None:
+        from refill.engine.java import find_java
+
+        find_java()
+
+
+def _greet(url: str, key: str | None, json: bool) -> None:
+    if json:
+        print_json({"url": url, "key": key}, one_line=True)
+        return
+    out = console()
+    out.print(f"refill at [bold cyan]{url}[/]")
+    if key:
+        out.print(f"first admin key, shown once: [bold]{key}[/]", soft_wrap=True)

@@ -1,0 +1,39 @@
+"""`refill worker`: claims slices and runs them on Spark until it is told to stop."""
+
+import os
+import signal
+import sys
+import threading
+from typing import Annotated
+
+import typer
+
+from refill.bootstrap import make_worker, opened_store
+from refill.cli.options import WORKER, with_settings
+from refill.logs import configure_logs
+from refill.settings import Settings
+
+
+@with_settings(*WORKER)
+def worker(
+    settings: Settings,
+    with_parent: Annotated[
+        bool, typer.Option("--with-parent", hidden=True, help="End when standard input does.")
+    ] = False,
+) -> None:
+    """Run a worker. SIGTERM lets running slices finish, as long as the grace time lasts."""
+    configure_logs(settings.log_format, settings.log_level)
+    with opened_store(settings) as store:
+        worker = make_worker(settings, store)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda *_: worker.stop())
+        if with_parent:
+            threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+        worker.run()
+
+
+def _end_with_parent() -> None:
+    """The pipe to the server ends with it, even when it was killed: go too, cleanly."""
+    while sys.stdin.buffer.read(1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
