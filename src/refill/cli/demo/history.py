@@ -23,15 +23,15 @@ CREATE TABLE orders (
 
 _FILL_ORDERS = """
 INSERT INTO orders
-SELECT n, n % 50021,
-       (ARRAY['new', 'paid', 'packed', 'shipped', 'returned'])[1 + n % 5],
-       CASE WHEN n % 17 <> 0 THEN 'customer' || n % 50021 || '@example.com' END,
-       (n * 7919 % 1000000) / 100.0, 1 + n % 9,
-       jsonb_build_object('channel', (ARRAY['web', 'store', 'app'])[1 + n % 3],
-                          'coupon', n % 11 = 0),
+SELECT n, n %% 50021,
+       (ARRAY['new', 'paid', 'packed', 'shipped', 'returned'])[1 + n %% 5],
+       CASE WHEN n %% 17 <> 0 THEN 'customer' || n %% 50021 || '@example.com' END,
+       (n * 7919 %% 1000000) / 100.0, 1 + n %% 9,
+       jsonb_build_object('channel', (ARRAY['web', 'store', 'app'])[1 + n %% 3],
+                          'coupon', n %% 11 = 0),
        timestamptz '2025-01-01 00:00:00+00' + n * interval '31 seconds',
-       CASE WHEN n % 5 > 2 THEN timestamp '2025-01-02' + n * interval '31 seconds' END,
-       date '2025-01-08' + (n % 365)::int,
+       CASE WHEN n %% 5 > 2 THEN timestamp '2025-01-02' + n * interval '31 seconds' END,
+       date '2025-01-08' + (n %% 365)::int,
        md5(n::text)::uuid
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n"""
 
@@ -46,8 +46,8 @@ CREATE TABLE visits (
 
 _FILL_VISITS = """
 INSERT INTO visits
-SELECT %(first)s::date + day, '/page/' || n, (ARRAY['fi', 'de', 'us', 'jp', 'br'])[1 + n % 5],
-       (day * 31 + n * 17) % 900, ((day * 131 + n * 7) % 100000) / 100.0
+SELECT %(first)s::date + day, '/page/' || n, (ARRAY['fi', 'de', 'us', 'jp', 'br'])[1 + n %% 5],
+       (day * 31 + n * 17) %% 900, ((day * 131 + n * 7) %% 100000) / 100.0
 FROM generate_series(0, %(days)s - 1) AS day, generate_series(1, %(per_day)s) AS n"""
 
 

