@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.absent import pytest_terminal_summary
+from tests.order import pytest_collection_modifyitems
 from tests.servers.postgres import PostgresServer, running_postgres
+
+__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]  # hooks that pytest finds
 
 
 @pytest.fixture(scope="session")
