@@ -1,12 +1,15 @@
 """What the worker hands to the engine: everything that a task needs, and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from refill.connectors.contract import Context, Job
 from refill.domain.pipeline import Spec
 from refill.domain.slice import Receipt, Ticket
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,8 @@ class WorkOrder:
     tickets: tuple[Ticket, ...]
     seconds_budget: float = 5.0  # no slice is begun after that
     max_rows_per_second: int | None = None
+    # called inside the task with "mid_read" and "mid_write" and the slice's id: for fault tests
+    on_step: Callable[[str, int], None] | None = None
 
     def __repr__(self) -> str:
         return f"WorkOrder(pack_id={self.pack_id!r}, slices={len(self.tickets)})"
@@ -44,7 +49,18 @@ class Engine(Protocol):
 
     def check_transform(
         self, spec: Spec, source_options: Mapping[str, Any], context: Context
-    ) -> None:
-        """Spark's own word on the spec's SQL, at planning: TransformFailed with its sentence."""
+    ) -> "pa.Schema":
+        """Spark's own word on the spec's SQL, at planning: TransformFailed with its sentence.
+        Returns the schema of what the SQL delivers."""
+
+    @property
+    def cores(self) -> int:
+        """How many packs can really run side by side."""
+
+    def alive(self) -> bool:
+        """False once the JVM is gone for good: the worker then ends, to be started anew."""
+
+    def keep_warm(self) -> None:
+        """Touches every core's Python worker, which Spark ends after a minute without work."""
 
     def stop(self) -> None: ...

@@ -1,0 +1,206 @@
+"""A sink's filter over Arrow batches, vectorised, with PostgreSQL's meaning of NULL and NaN."""
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+
+from refill.domain.errors import SourceChanged
+from refill.domain.pipeline import Condition, Operator
+from refill.planning.filters import NULL_TESTS, Family, Value, family_of, read_values
+
+# the stubs know none of the overloads used here
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+Column = Any  # an Arrow array
+Mask = Any  # an Arrow array of booleans
+
+_COMPARE: dict[Operator, Callable[[Any, Any], Any]] = {
+    Operator.EQ: pc.equal,
+    Operator.NE: pc.not_equal,
+    Operator.GT: pc.greater,
+    Operator.GE: pc.greater_equal,
+    Operator.LT: pc.less,
+    Operator.LE: pc.less_equal,
+}
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Filter:
+    """Compiled once per pack; `apply` keeps the rows for which every condition is true."""
+
+    def __init__(self, conditions: Sequence[Condition], schema: pyarrow.Schema) -> None:
+        self._tests = [_compile(condition, schema) for condition in conditions]
+
+    def mask(self, batch: pyarrow.RecordBatch) -> Mask:
+        kept: Mask | None = None
+        for position, test in self._tests:
+            passed = pc.fill_null(test(batch.column(position)), False)
+            kept = passed if kept is None else pc.and_(kept, passed)
+        return pa.repeat(True, batch.num_rows) if kept is None else kept
+
+    def apply(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        if not self._tests:
+            return batch
+        kept: pyarrow.RecordBatch = batch.filter(self.mask(batch))
+        return kept
+
+
+def _compile(condition: Condition, schema: pyarrow.Schema) -> tuple[int, Callable[[Column], Mask]]:
+    position = schema.get_field_index(condition.column_name)
+    if position < 0:
+        raise SourceChanged(
+            f"The filter names the column {condition.column_name!r}, which is not read; "
+            "change the sink's filter, or its columns, and start a new backfill."
+        )
+    field = schema.field(position)
+    if condition.operator in NULL_TESTS:
+        return position, pc.is_null if condition.operator is Operator.IS_NULL else pc.is_valid
+    family = _family(field)
+    values = read_values(condition, family)
+    if condition.operator is Operator.IN:
+        return position, _any_of(family, values, field.type)
+    if condition.operator is Operator.NOT_IN:
+        one_of = _any_of(family, values, field.type)
+        # NULL NOT IN (…) is not true, so NULLs stay NULL here and fall out later
+        return position, lambda column: pc.if_else(
+            pc.is_valid(column), pc.invert(pc.fill_null(one_of(column), False)), None
+        )
+    return position, _comparison(family, condition.operator, values[0], field.type)
+
+
+def _family(field: Any) -> Family:
+    declared = (field.metadata or {}).get(b"pg_type")
+    if declared:
+        family = family_of(declared.decode())
+        if family is Family.OPAQUE and not pa.types.is_string(field.type):
+            return _family_of_arrow(field.type)  # a domain over a number, say
+        return family
+    return _family_of_arrow(field.type)
+
+
+def _family_of_arrow(kind: Any) -> Family:
+    if pa.types.is_integer(kind):
+        return Family.INTEGER
+    if pa.types.is_decimal(kind):
+        return Family.NUMERIC
+    if pa.types.is_floating(kind):
+        return Family.FLOAT
+    if pa.types.is_boolean(kind):
+        return Family.BOOLEAN
+    if pa.types.is_date(kind):
+        return Family.DATE
+    if pa.types.is_timestamp(kind):
+        return Family.INSTANT if kind.tz else Family.TIMESTAMP
+    return Family.TEXT if pa.types.is_string(kind) else Family.OPAQUE
+
+
+def _any_of(family: Family, values: Sequence[Value], kind: Any) -> Callable[[Column], Mask]:
+    tests = [_comparison(family, Operator.EQ, value, kind) for value in values]
+    if not tests:
+        return lambda column: pa.repeat(False, len(column))
+
+    def test(column: Column) -> Mask:
+        found = tests[0](column)
+        for other in tests[1:]:
+            found = pc.or_(found, other(column))
+        return found
+
+    return test
+
+
+def _comparison(
+    family: Family, operator: Operator, value: Value, kind: Any
+) -> Callable[[Column], Mask]:
+    if family is Family.FLOAT and isinstance(value, float):
+        return _float_comparison(operator, value, kind)
+    if family is Family.NUMERIC and isinstance(value, Decimal):
+        return _numeric_comparison(operator, value, kind)
+    compare = _COMPARE[operator]
+    if family in (Family.DATE, Family.TIMESTAMP, Family.INSTANT):
+        storage = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        point = _time_point(value, storage)
+        # as integers, so that ±infinity, the extremes of the type, compare like any other
+        return lambda column: compare(column.view(storage), pa.scalar(point, storage))
+    if family is Family.INTEGER:
+        return lambda column: compare(column.cast(pa.int64()), pa.scalar(value, pa.int64()))
+    if family is Family.UUID and not _is_text(kind):
+        raw = pa.scalar(bytes.fromhex(str(value).replace("-", "")), pa.binary())
+        return lambda column: compare(_storage(column).cast(pa.binary()), raw)
+    if family in (Family.TEXT, Family.UUID, Family.OPAQUE):
+        text = pa.scalar(str(value), pa.large_string())
+        return lambda column: compare(column.cast(pa.large_string()), text)
+    return lambda column: compare(column, pa.scalar(value, kind))
+
+
+def _float_comparison(operator: Operator, value: float, kind: Any) -> Callable[[Column], Mask]:
+    """PostgreSQL's NaN equals itself and is greater than every other number."""
+    compare = _COMPARE[operator]
+    if value != value:
+        return lambda column: _compare_with_nan(operator, pc.is_nan(column))
+    scalar = pa.scalar(value, kind)
+    if operator in (Operator.GT, Operator.GE):
+        return lambda column: pc.or_(compare(column, scalar), pc.is_nan(column))
+    return lambda column: compare(column, scalar)
+
+
+def _compare_with_nan(operator: Operator, is_nan: Mask) -> Mask:
+    if operator in (Operator.EQ, Operator.GE):
+        return is_nan
+    if operator in (Operator.NE, Operator.LT):
+        return pc.invert(is_nan)
+    always = operator is Operator.LE
+    return pc.if_else(pc.is_valid(is_nan), always, None)
+
+
+def _numeric_comparison(operator: Operator, value: Decimal, kind: Any) -> Callable[[Column], Mask]:
+    """Rounding to double keeps the order, so doubles decide wherever they differ; the few rows
+    where they are equal are compared digit by digit."""
+    near = float(value)
+    coarse = _float_comparison(operator, near, pa.float64())
+
+    def test(column: Column) -> Mask:
+        doubles = column.cast(pa.string()).cast(pa.float64())
+        decided = coarse(doubles)
+        ties = pc.fill_null(pc.equal(doubles, pa.scalar(near, pa.float64())), False)
+        if not value.is_finite() or not pc.any(ties).as_py():
+            return decided
+        exact = [_holds(operator, Decimal(str(v)), value) for v in column.filter(ties).to_pylist()]
+        return pc.replace_with_mask(decided, ties, pa.array(exact, pa.bool_()))
+
+    return test
+
+
+def _holds(operator: Operator, left: Decimal, right: Decimal) -> bool:
+    return {
+        Operator.EQ: left == right,
+        Operator.NE: left != right,
+        Operator.GT: left > right,
+        Operator.GE: left >= right,
+        Operator.LT: left < right,
+        Operator.LE: left <= right,
+    }[operator]
+
+
+def _time_point(value: Value, storage: Any) -> int:
+    bits = storage.bit_width - 1
+    if value == "infinity":
+        return int(2**bits - 1)
+    if value == "-infinity":
+        return int(-(2**bits))
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+    assert isinstance(value, date)
+    return (value - _EPOCH.date()).days
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _storage(column: Column) -> Column:
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
