@@ -38,27 +38,26 @@ def pour(
 def _pour_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], file: IO[bytes]) -> int:
     rows = 0
     with pq.ParquetWriter(file, schema, compression="zstd", compression_level=1) as writer:
-        for group in _grouped(batches):
-            table = pa.Table.from_batches(group, schema=schema)
-            writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
-            rows += table.num_rows
+        group: list[pa.RecordBatch] = []
+        group_rows = group_bytes = 0
+        for batch in batches:
+            group.append(batch)
+            group_rows += batch.num_rows
+            group_bytes += batch.nbytes
+            rows += batch.num_rows
+            if group_rows >= ROW_GROUP_ROWS or group_bytes >= ROW_GROUP_BYTES:
+                _write_group(writer, schema, group)
+                group_rows = group_bytes = 0
+        _write_group(writer, schema, group)
     return rows
 
 
-def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    group: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        group.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
-            yield group
-            group, rows, size = [], 0, 0
-    if group:
-        yield group
+def _write_group(writer: pq.ParquetWriter, schema: pa.Schema, group: list[pa.RecordBatch]) -> None:
+    """Empties the group too: whoever kept it would double what is in memory."""
+    table = pa.Table.from_batches(group, schema=schema)
+    group.clear()
+    if table.num_rows:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
 
 def _pour_json_lines(
