@@ -1,0 +1,35 @@
+"""PostgreSQL: a source, a sink and a destination. Cheap to import: drivers load when opened."""
+
+from typing import TYPE_CHECKING
+
+from refill.connectors.contract import Connector, Context, Guarantee
+from refill.connectors.postgres.options import PostgresOptions
+
+if TYPE_CHECKING:
+    from refill.connectors.contract import Sink, Source
+
+
+def open_source(options: PostgresOptions, context: Context) -> "Source":
+    from refill.connectors.postgres.source import PostgresSource
+
+    return PostgresSource(options, context)
+
+
+def open_sink(options: PostgresOptions, context: Context) -> "Sink":
+    from refill.connectors.postgres.sink import PostgresSink
+
+    return PostgresSink(options, context)
+
+
+CONNECTOR = Connector(
+    type="postgres",
+    title="PostgreSQL",
+    options_model=PostgresOptions,
+    is_source=True,
+    is_sink=True,
+    is_destination=True,
+    guarantee=Guarantee.REPLACE,
+    guarantee_note="a slice is one transaction together with its receipt row",
+    open_source=open_source,
+    open_sink=open_sink,
+)

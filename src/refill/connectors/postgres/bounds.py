@@ -1,0 +1,216 @@
+"""Size and keys of a table before anything is read: the catalogue and a sample, never a scan."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from refill.connectors.postgres import read
+from refill.connectors.postgres.quoting import names
+from refill.domain.pipeline import Spec
+from refill.domain.slice import KeyRange
+from refill.planning.bounds import Bounds, PageRange
+
+PAGE_BYTES = 8192
+SAMPLE_PAGES = 400  # a page of a table in key order is one key, not a hundred: pages count
+SAMPLE_ROWS = 10_000
+SAMPLED_KINDS = ("r", "p", "m")
+CHEAP_COST = 5_000.0  # of an EXPLAIN: a few index probes, not a scan
+STRIDE_TYPES = {20: "int8", 21: "int2", 23: "int4"}
+
+_LEAVES = """
+WITH RECURSIVE tree(oid) AS (
+    SELECT %(relation)s::regclass::oid
+    UNION
+    SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+)
+SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind::text,
+       c.reltuples::float8, c.relpages,
+       CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) ELSE 0 END,
+       CASE WHEN c.relkind IN ('r', 'm') THEN pg_table_size(c.oid) ELSE 0 END
+FROM tree t JOIN pg_catalog.pg_class c ON c.oid = t.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind NOT IN ('p', 'I')
+ORDER BY c.oid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A relation that holds rows: the table itself, a partition, a child."""
+
+    relation: str
+    kind: str
+    tuples: float  # -1: never analyzed
+    pages_known: int
+    bytes_main: int
+    bytes_all: int
+
+    @property
+    def pages(self) -> int:
+        return -(-self.bytes_main // PAGE_BYTES)
+
+    def rows(self, rows_per_page: float | None) -> int:
+        """The planner's way: the density it knew, times the pages there are now."""
+        if self.kind == "f":
+            return max(0, round(self.tuples))
+        if self.tuples >= 0 and self.pages_known > 0:
+            return round(self.tuples / self.pages_known * self.pages)
+        return round((rows_per_page or 0) * self.pages)
+
+
+def read_bounds(connection: Any, spec: Spec, boundaries_wanted: int) -> Bounds:
+    """Estimates, and a sample of keys in the database's own order."""
+    assert spec.table is not None
+    relation = read.relation_name(spec)
+    found = connection.execute(_LEAVES, {"relation": relation}).fetchall()
+    leaves = [Leaf(*values) for values in found]
+    per_page = _rows_per_page(connection, leaves)
+    rows = sum(leaf.rows(per_page) for leaf in leaves)
+    pages = sum(leaf.pages for leaf in leaves)
+    size = sum(leaf.bytes_all for leaf in leaves)
+    if spec.table.kind in ("v", "f") or spec.start_position or spec.end_position:
+        planned, width = _explain(connection, _ranged(spec, relation))
+        if spec.table.kind in ("v", "f"):
+            rows, size = planned, planned * width
+        elif rows:
+            size = round(size * min(1.0, planned / rows))
+            rows = min(rows, planned)
+    boundaries: tuple[tuple[str, ...], ...] = ()
+    if spec.sort_columns:
+        boundaries = _boundaries(connection, spec, relation, leaves, pages, boundaries_wanted)
+    return Bounds(
+        rows_estimated=rows,
+        bytes_estimated=size,
+        boundaries=boundaries,
+        may_have_nulls=_may_have_nulls(spec),
+        pages=tuple(
+            PageRange(relation=leaf.relation, pages=leaf.pages, rows_estimated=leaf.rows(per_page))
+            for leaf in leaves
+            if leaf.kind in ("r", "m")
+        ),
+    )
+
+
+def _rows_per_page(connection: Any, leaves: list[Leaf]) -> float | None:
+    """How full a page is where nobody analyzed: counted in a few pages of the largest such leaf."""
+    unknown = [
+        leaf
+        for leaf in leaves
+        if leaf.pages and leaf.kind in ("r", "m") and (leaf.tuples < 0 or not leaf.pages_known)
+    ]
+    if not unknown:
+        return None
+    largest = max(unknown, key=lambda leaf: leaf.pages)
+    probe = min(largest.pages, 8)
+    # the last pages may be half empty, the first of a young table are its fullest
+    count: int = connection.execute(
+        f"SELECT count(*) FROM {largest.relation} WHERE ctid < '({probe},0)'::tid"
+    ).fetchone()[0]
+    return max(count, 1) / probe
+
+
+def _boundaries(
+    connection: Any,
+    spec: Spec,
+    relation: str,
+    leaves: list[Leaf],
+    pages: int,
+    wanted: int,
+) -> tuple[tuple[str, ...], ...]:
+    assert spec.table is not None
+    sampled = spec.table.kind in SAMPLED_KINDS and all(leaf.kind != "f" for leaf in leaves)
+    if not sampled:
+        return _strides(connection, spec, relation, wanted)
+    percent = min(100.0, 100.0 * SAMPLE_PAGES / max(pages, 1))
+    return _sample(connection, spec, relation, percent, wanted)
+
+
+def _sample(
+    connection: Any, spec: Spec, relation: str, percent: float, wanted: int
+) -> tuple[tuple[str, ...], ...]:
+    """Quantiles of a random set of pages, sorted and made distinct where collations are known."""
+    # names of our own, all through: a key column may be called `n`, and a text called like its
+    # column would be what ORDER BY sorts by
+    chosen = ", ".join(f"{name} AS k{i}" for i, name in enumerate(names(spec.sort_columns)))
+    keys = ", ".join(f"k{i}" for i in range(len(spec.sort_columns)))
+    texts = ", ".join(f"k{i}::text AS t{i}" for i in range(len(spec.sort_columns)))
+    rows = connection.execute(
+        f"""
+        WITH sample AS MATERIALIZED (
+            SELECT {chosen} FROM {relation} TABLESAMPLE SYSTEM ({percent:.6f})
+            {read.where(_position_conditions(spec))}
+        ), thinned AS MATERIALIZED (
+            SELECT {keys} FROM sample
+            WHERE random() < {float(SAMPLE_ROWS)} / (SELECT count(*) + 1 FROM sample)
+        ), numbered AS (
+            SELECT {keys}, row_number() OVER (ORDER BY {keys}) AS n, count(*) OVER () AS total
+            FROM thinned
+        ), distinct_keys AS (
+            SELECT DISTINCT ON ({keys}) {keys}
+            FROM numbered WHERE n * {wanted} / total > (n - 1) * {wanted} / total
+            ORDER BY {keys}
+        )
+        SELECT {texts} FROM distinct_keys ORDER BY {keys}
+        """
+    ).fetchall()
+    return tuple(tuple(values) for values in rows)
+
+
+def _strides(
+    connection: Any, spec: Spec, relation: str, wanted: int
+) -> tuple[tuple[str, ...], ...]:
+    """Where pages cannot be sampled: equal strides of an integer key, if its ends are cheap."""
+    assert spec.table is not None
+    column = spec.table.column(spec.sort_columns[0])
+    if len(spec.sort_columns) != 1 or column is None or column.oid not in STRIDE_TYPES:
+        return ()
+    name = names(spec.sort_columns)[0]
+    where = read.where(_position_conditions(spec))
+    ends = f"SELECT min({name}), max({name}) FROM {relation}{where}"
+    if _cost(connection, ends) > CHEAP_COST:
+        return ()
+    rows = connection.execute(
+        f"""
+        WITH ends(low, high) AS ({ends})
+        SELECT DISTINCT trunc(low + (high::numeric - low) * i / %(steps)s)
+        FROM ends, generate_series(1, %(steps)s - 1) AS i WHERE low IS NOT NULL
+        ORDER BY 1
+        """,
+        {"steps": min(wanted, 1000)},
+    ).fetchall()
+    return tuple((str(value),) for (value,) in rows)
+
+
+def _position_conditions(spec: Spec) -> list[str]:
+    """The key is not null, and within the start and the end that the backfill has."""
+    start = None if spec.start_position is None else (spec.start_position,)
+    end = None if spec.end_position is None else (spec.end_position,)
+    extent = KeyRange(lower=start, upper=end, lower_inclusive=True)
+    return read.key_conditions(spec, extent)
+
+
+def _ranged(spec: Spec, relation: str) -> str:
+    found = _position_conditions(spec) if spec.start_position or spec.end_position else []
+    return f"SELECT * FROM {relation}{read.where(found)}"
+
+
+def _may_have_nulls(spec: Spec) -> bool:
+    assert spec.table is not None
+    columns = [spec.table.column(name) for name in spec.sort_columns]
+    return any(column is None or not column.not_null for column in columns)
+
+
+def _plan(connection: Any, query: str) -> dict[str, Any]:
+    found = connection.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchone()[0]
+    plan: dict[str, Any] = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+    return plan
+
+
+def _explain(connection: Any, query: str) -> tuple[int, int]:
+    """(rows, bytes per row) as the planner guesses them."""
+    plan = _plan(connection, query)
+    return int(plan["Plan Rows"]), int(plan["Plan Width"])
+
+
+def _cost(connection: Any, query: str) -> float:
+    return float(_plan(connection, query)["Total Cost"])

@@ -1,0 +1,160 @@
+"""Sessions: how every connection of ours to PostgreSQL is opened, by psycopg and by ADBC."""
+
+import ipaddress
+import socket
+from typing import TYPE_CHECKING, Any
+
+from refill.connectors.postgres.options import PostgresOptions
+from refill.domain.errors import SourceRefused, SourceUnavailable
+
+if TYPE_CHECKING:
+    import psycopg
+
+# Text that the server sends must be read back by it exactly, and mean the same on every server:
+# no locale, zone or style of the role or the database may reach into a value.
+SESSION: dict[str, str] = {
+    "DateStyle": "ISO,MDY",
+    "TimeZone": "UTC",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "lc_monetary": "C",
+    "xmloption": "content",
+    "standard_conforming_strings": "on",
+    "default_transaction_read_only": "on",
+    "default_transaction_isolation": "read\\ committed",
+    "idle_in_transaction_session_timeout": "0",
+    # compiling a query that only scans costs more than it saves
+    "jit": "off",
+}
+CONNECT_TIMEOUT_SECONDS = 10
+
+
+def conninfo(
+    options: PostgresOptions,
+    purpose: str,
+    *,
+    statement_timeout_seconds: float = 0,
+    connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
+    session: dict[str, str] | None = None,
+) -> str:
+    """A libpq connection string made of the typed fields and nothing else."""
+    from psycopg.conninfo import make_conninfo
+
+    settings = {**SESSION, **(session or {})}
+    settings["statement_timeout"] = str(round(statement_timeout_seconds * 1000))
+    return make_conninfo(
+        "",
+        host=options.hostname,
+        hostaddr=resolve(options.hostname, options.port),
+        port=options.port,
+        dbname=options.database,
+        user=options.username,
+        password=options.password.get_secret_value(),
+        sslmode="require" if options.ssl else "disable",
+        gssencmode="disable",
+        # never a password, key or service that lies about on this machine
+        passfile="/dev/null",
+        connect_timeout=max(2, round(connect_timeout_seconds)),
+        client_encoding="UTF8",
+        application_name=f"refill {purpose}"[:63],
+        keepalives=1,
+        keepalives_idle=30,
+        keepalives_interval=10,
+        keepalives_count=3,
+        tcp_user_timeout=60_000,
+        options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
+    )
+
+
+def resolve(hostname: str, port: int) -> str:
+    """The address to connect to, looked up once. Link-local ones are where clouds keep their
+    metadata service, and no database: refused."""
+    try:
+        found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as exc:
+        raise SourceUnavailable(
+            f"The host name {hostname!r} could not be resolved: check the name ({exc})."
+        ) from exc
+    addresses = [str(entry[4][0]) for entry in found]
+    for address in addresses:
+        parsed = ipaddress.ip_address(address.split("%")[0])
+        mapped = getattr(parsed, "ipv4_mapped", None) or parsed
+        if mapped.is_link_local or mapped == ipaddress.ip_address("fd00:ec2::254"):
+            raise SourceRefused(f"{hostname!r} is a link-local address, which is not allowed.")
+    return addresses[0]
+
+
+def connect(
+    options: PostgresOptions, purpose: str, **settings: Any
+) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A psycopg session in autocommit; its errors are psycopg's own."""
+    import psycopg
+
+    return psycopg.connect(conninfo(options, purpose, **settings), autocommit=True)
+
+
+class ArrowSession:
+    """An ADBC connection: rows leave it as Arrow batches, by binary COPY."""
+
+    def __init__(self, options: PostgresOptions, purpose: str, batch_bytes: int) -> None:
+        import adbc_driver_manager as manager
+        import adbc_driver_postgresql as driver
+
+        self._batch_bytes = batch_bytes
+        self._database = driver.connect(
+            conninfo(options, purpose),
+            # else it reads all of pg_attribute first, which takes long where there are many
+            # tables; every type we ask for is built in, or comes as text or bytes
+            db_kwargs={"adbc.postgresql.type_resolver_mode": "builtin"},
+        )
+        try:
+            self._connection = manager.AdbcConnection(self._database)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def execute(self, sql: str) -> None:
+        """Statements without a result."""
+        import adbc_driver_manager as manager
+
+        with manager.AdbcStatement(self._connection) as statement:
+            statement.set_sql_query(sql)
+            statement.execute_update()
+
+    def query(self, sql: str) -> "ArrowStream":
+        import adbc_driver_manager as manager
+
+        statement = manager.AdbcStatement(self._connection)
+        try:
+            statement.set_options(
+                **{"adbc.postgresql.batch_size_hint_bytes": str(self._batch_bytes)}
+            )
+            statement.set_sql_query(sql)
+            return ArrowStream(statement)
+        except BaseException:
+            statement.close()
+            raise
+
+    def cancel(self) -> None:
+        self._connection.cancel()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._database.close()
+
+
+class ArrowStream:
+    """The result of one query; closing it stops the query."""
+
+    def __init__(self, statement: Any) -> None:
+        from adbc_driver_manager import _reader
+
+        self._statement = statement
+        handle, _ = statement.execute_query()
+        # this reader, unlike pyarrow's own, keeps the SQLSTATE of an error in mid-stream
+        self.reader = _reader.AdbcRecordBatchReader._import_from_c(handle.address)
+
+    def close(self) -> None:
+        self.reader.close()
+        self._statement.close()

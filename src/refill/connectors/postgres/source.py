@@ -1,0 +1,306 @@
+"""PostgreSQL as a source: the catalogue by psycopg, the rows by ADBC."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+from refill.connectors.contract import Context, Source
+from refill.connectors.postgres import bounds, catalogue, read
+from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
+from refill.connectors.postgres.errors import translate
+from refill.connectors.postgres.options import PostgresOptions
+from refill.connectors.postgres.quoting import bind_date, literal
+from refill.domain.errors import Invalid, RefillError, SnapshotLost, SourceChanged
+from refill.domain.pipeline import Spec
+from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
+from refill.domain.table import Column, Table
+from refill.planning.bounds import Bounds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from refill.connectors.postgres.values import Converter
+
+BATCH_BYTES = 16 * 1024 * 1024
+CATALOGUE_SECONDS = 60.0
+LOOK_SECONDS = 2.0
+SAMPLE_SECONDS = 20.0
+
+_Extent = KeyRange | NullKeys | CtidRange | Dated | Whole
+
+
+class PostgresSource(Source):
+    """Opened from options; connects when first used. Not for several threads at once."""
+
+    def __init__(
+        self, options: PostgresOptions, context: Context, *, batch_bytes: int = BATCH_BYTES
+    ) -> None:
+        self._options = options
+        self._context = context
+        self._batch_bytes = batch_bytes
+        self._arrow: ArrowSession | None = None
+        self._holder: Any = None
+
+    def test(self) -> None:
+        where = f"{self._options.hostname}:{self._options.port}/{self._options.database}"
+        with self._session(f"connect to {where}", CATALOGUE_SECONDS) as connection:
+            connection.execute("SELECT 1")
+
+    def catalogue(self) -> tuple[Table, ...]:
+        with self._session("list the tables", CATALOGUE_SECONDS) as connection:
+            return catalogue.read_catalogue(connection)
+
+    def find_table(self, schema: str, name: str) -> Table | None:
+        with self._session(f"look at {schema}.{name}", LOOK_SECONDS) as connection:
+            return catalogue.read_table(connection, schema, name)
+
+    def describe_query(self, query: str) -> tuple[Column, ...]:
+        with self._session("describe the query", CATALOGUE_SECONDS) as connection:
+            return _describe(connection, bind_date(query, date(2000, 1, 1)))
+
+    def check(self, spec: Spec) -> None:
+        if spec.query is not None:
+            now = self.describe_query(spec.query)
+            what = "the query"
+        else:
+            assert spec.table is not None
+            what = spec.table.full_name
+            table = self.find_table(spec.table.schema_name, spec.table.name)
+            if table is None:
+                raise SourceChanged(
+                    f"The table {what} is gone, or may not be read any more: refresh the "
+                    "database's tables and start a new backfill."
+                )
+            now = table.columns
+        _compare(_frozen_in_use(spec), now, what)
+
+    def bounds(self, spec: Spec, boundaries_wanted: int) -> Bounds:
+        with self._session(f"size {_name(spec)}", SAMPLE_SECONDS) as connection:
+            return bounds.read_bounds(connection, spec, boundaries_wanted)
+
+    def schema(self, spec: Spec) -> "pa.Schema":
+        from refill.connectors.postgres.values import schema_of
+
+        return schema_of(read.frozen_columns(spec))
+
+    def read(self, spec: Spec, extent: _Extent) -> Iterator["pa.RecordBatch"]:
+        from refill.connectors.postgres.values import Converter
+
+        converter = Converter(read.frozen_columns(spec), _name(spec))
+        snapshot = extent.snapshot if isinstance(extent, CtidRange) else None
+        with self._stream(spec, read.slice_query(spec, extent), converter, snapshot) as batches:
+            for batch in batches:
+                yield converter.convert(batch)
+
+    def read_dates(
+        self, spec: Spec, dates: Sequence[date]
+    ) -> Iterator[tuple[date, Iterator["pa.RecordBatch"]]]:
+        from refill.connectors.postgres.values import Converter, split_days
+
+        if spec.query is not None or spec.date_column is None:
+            yield from super().read_dates(spec, dates)
+            return
+        converter = Converter(read.frozen_columns(spec), _name(spec))
+        for run in contiguous(dates):
+            if len(run) == 1:
+                yield run[0], self.read(spec, Dated(date=run[0]))
+                continue
+            newest_first = run[0] > run[-1]
+            first, last = min(run), max(run)
+            query = read.dates_query(spec, first, last, newest_first=newest_first)
+            with self._stream(spec, query, converter, None) as batches:
+                numbers = range(len(run), 0, -1) if newest_first else range(1, len(run) + 1)
+                parts = split_days(batches, converter, numbers)
+                yield from zip(run, parts, strict=True)
+
+    def hold_snapshot(self) -> str | None:
+        self._drop_holder()
+        try:
+            self._holder = connect(self._options, "snapshot")
+            self._holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            found = self._holder.execute("SELECT pg_export_snapshot()").fetchone()
+        except Exception as exc:
+            self._drop_holder()
+            raise translate(exc, "export a snapshot") from exc
+        return str(found[0])
+
+    def snapshot_alive(self) -> bool:
+        if self._holder is None:
+            return False
+        try:
+            self._holder.execute("SELECT 1")
+        except Exception:
+            self._drop_holder()
+            return False
+        return True
+
+    def close(self) -> None:
+        self._drop_arrow()
+        self._drop_holder()
+
+    @contextmanager
+    def _session(self, doing: str, seconds: float) -> Iterator[Any]:
+        try:
+            with closing(
+                connect(
+                    self._options,
+                    "catalogue",
+                    statement_timeout_seconds=seconds,
+                    connect_timeout_seconds=min(seconds, 10.0),
+                )
+            ) as connection:
+                yield connection
+        except RefillError:
+            raise
+        except Exception as exc:
+            raise translate(exc, doing) from exc
+
+    @contextmanager
+    def _stream(
+        self, spec: Spec, query: str, converter: "Converter", snapshot: str | None
+    ) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """The driver's batches of one query. Left before the end, by an error or because nobody
+        wants the rest, it drops the connection, which stops the query."""
+        doing = f"read {_name(spec)}"
+        stream: ArrowStream | None = None
+        done = False
+        try:
+            if self._arrow is None:
+                self._arrow = ArrowSession(self._options, "reading", self._batch_bytes)
+            if snapshot is not None:
+                _adopt(self._arrow, snapshot)
+            stream = self._arrow.query(query)
+            converter.check(stream.reader.schema)
+            yield _pull(stream, doing)
+            if snapshot is not None:
+                self._arrow.execute("COMMIT")
+            self._check_types(spec)
+            done = True
+        except RefillError:
+            raise
+        except Exception as exc:
+            raise translate(exc, doing) from exc
+        finally:
+            if not done and self._arrow is not None:
+                _quietly(self._arrow.cancel)
+            if stream is not None:
+                _quietly(stream.close)
+            if not done:
+                self._drop_arrow()
+
+    def _check_types(self, spec: Spec) -> None:
+        """After the rows: had a column's type changed before them, it would show now."""
+        if spec.query is not None or spec.table is None or self._arrow is None:
+            return
+        relation = literal(read.relation_name(spec))
+        stream = self._arrow.query(
+            "SELECT attname::text, atttypid::int8, atttypmod FROM pg_catalog.pg_attribute "
+            f"WHERE attrelid = {relation}::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+        with closing(stream):
+            rows = stream.reader.read_all().to_pydict()
+        names, oids, typmods = rows.values()
+        now = tuple(
+            Column(name=name, type="another type", oid=oid, typmod=typmod)
+            for name, oid, typmod in zip(names, oids, typmods, strict=True)
+        )
+        _compare(_frozen_in_use(spec), now, spec.table.full_name)
+
+    def _drop_arrow(self) -> None:
+        if self._arrow is not None:
+            _quietly(self._arrow.close)
+            self._arrow = None
+
+    def _drop_holder(self) -> None:
+        if self._holder is not None:
+            _quietly(self._holder.close)
+            self._holder = None
+
+
+def contiguous(dates: Sequence[date]) -> list[list[date]]:
+    """Runs of dates that follow one another, up or down, in the order given."""
+    runs: list[list[date]] = []
+    for day in dates:
+        run = runs[-1] if runs else []
+        step = day - run[-1] if run else timedelta()
+        fits = abs(step) == timedelta(days=1)
+        if fits and (len(run) == 1 or step == run[1] - run[0]):
+            run.append(day)
+        else:
+            runs.append([day])
+    return runs
+
+
+def _pull(stream: ArrowStream, doing: str) -> Iterator["pa.RecordBatch"]:
+    try:
+        yield from stream.reader
+    except Exception as exc:
+        raise translate(exc, doing) from exc
+
+
+def _adopt(session: ArrowSession, snapshot: str) -> None:
+    try:
+        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        session.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+    except Exception as exc:
+        error = translate(exc, "read under the backfill's snapshot")
+        if getattr(exc, "sqlstate", None) in ("22023", "42704"):
+            error = SnapshotLost(error.message)
+        raise error from exc
+
+
+def _describe(connection: Any, query: str) -> tuple[Column, ...]:
+    wire = connection.pgconn
+    for result in (wire.prepare(b"", query.encode()), wire.describe_prepared(b"")):
+        if result.error_message:
+            state = (result.error_field(67) or b"").decode()  # SQLSTATE
+            said = (result.error_field(77) or b"").decode()  # the message, without our SQL
+            raise Invalid.of("query", f"PostgreSQL says: {said} ({state}).")
+    columns = [
+        (result.fname(number).decode(), result.ftype(number), result.fmod(number))
+        for number in range(result.nfields)
+    ]
+    if not columns:
+        raise Invalid.of("query", "must be a SELECT that returns columns.")
+    seen = [name for name, _, _ in columns]
+    twice = next((name for name in seen if seen.count(name) > 1), None)
+    if twice is not None:
+        raise Invalid.of("query", f"returns two columns named {twice!r}: give each its own name.")
+    return catalogue.describe_types(connection, columns)
+
+
+def _frozen_in_use(spec: Spec) -> tuple[Column, ...]:
+    assert spec.table is not None
+    used = {column.name for column in read.frozen_columns(spec)} | set(spec.sort_columns)
+    if spec.date_column:
+        used.add(spec.date_column)
+    return tuple(column for column in spec.table.columns if column.name in used)
+
+
+def _compare(frozen: Sequence[Column], now: Sequence[Column], what: str) -> None:
+    live = {column.name: column for column in now}
+    for column in frozen:
+        found = live.get(column.name)
+        if found is None:
+            raise SourceChanged(
+                f"Column {column.name!r} of {what} is gone, or may not be read any more: refresh "
+                "the database's tables and start a new backfill."
+            )
+        if (found.oid, found.typmod) != (column.oid, column.typmod):
+            raise SourceChanged(
+                f"Column {column.name!r} of {what} was {column.type} and is now {found.type}: "
+                "refresh the database's tables and start a new backfill."
+            )
+
+
+def _name(spec: Spec) -> str:
+    return spec.table.full_name if spec.table is not None and spec.query is None else "the query"
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    """Closing what may be broken already: the error that matters was raised before."""
+    try:
+        action()
+    except Exception:
+        return

@@ -1,0 +1,226 @@
+"""What the driver delivers made what the schema promises: whole columns at a time, never a row."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from refill.connectors.postgres.types import TypeForm, form_of, nan_value
+from refill.domain.errors import SourceChanged, SourceRefused
+from refill.domain.table import Column
+
+# PostgreSQL counts from 2000 and the driver adds the difference to 1970 without looking: ±infinity,
+# and what lies beyond Arrow's range, wrap around to values before PostgreSQL's first date.
+_FIRST_DAY = -2_440_588
+_DAY_INFINITY = -(2**31) + 10_956
+_DAY_MINUS_INFINITY = -(2**31) + 10_957
+_FIRST_INSTANT = _FIRST_DAY * 86_400_000_000
+_INSTANT_INFINITY = -(2**63) + 946_684_799_999_999
+_INSTANT_MINUS_INFINITY = -(2**63) + 946_684_800_000_000
+
+_ARROW: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date32[day]": pa.date32(),
+    "timestamp[us]": pa.timestamp("us"),
+    "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
+}
+_Convert = Callable[[Any, Column, TypeForm], Any]
+pc: Any = pyarrow.compute  # its stubs know fewer forms of these functions than it has
+_buffer: Any = pa.py_buffer
+
+
+def field_of(column: Column) -> "pa.Field[Any]":
+    """A column's field, with the metadata that sinks go by."""
+    form = form_of(column)
+    metadata = {b"pg_type": column.type.encode(), b"form": form.form.encode()}
+    if form.arrow == "decimal128":
+        metadata[b"nan"] = nan_value(form).encode()
+        return pa.field(column.name, pa.decimal128(form.precision, form.scale), metadata=metadata)
+    return pa.field(column.name, _ARROW[form.arrow], metadata=metadata)
+
+
+def schema_of(columns: Sequence[Column]) -> "pa.Schema":
+    return pa.schema([field_of(column) for column in columns])
+
+
+class Converter:
+    """Turns the driver's batches into batches of the schema of `columns`."""
+
+    def __init__(self, columns: Sequence[Column], what: str) -> None:
+        self.schema = schema_of(columns)
+        self._what = what
+        self._columns = [(column, form_of(column)) for column in columns]
+
+    def check(self, schema: "pa.Schema") -> None:
+        """The first columns of the driver's result are of the types that were frozen."""
+        for (column, form), field in zip(self._columns, schema, strict=False):
+            wire = getattr(field.type, "storage_type", field.type)
+            if str(wire) != form.wire:
+                raise SourceChanged(
+                    f"Column {column.name!r} of {self._what} is no longer {column.type}: refresh "
+                    "the database's tables and start a new backfill."
+                )
+
+    def convert(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        arrays = [
+            _CONVERT[form.convert](_storage(batch.column(position)), column, form)
+            for position, (column, form) in enumerate(self._columns)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def split_days(
+    batches: Iterator["pa.RecordBatch"], converter: Converter, numbers: Iterable[int]
+) -> Iterator[Iterator["pa.RecordBatch"]]:
+    """Rows that come in the order of their days, cut into one iterator per number wanted.
+
+    The last column is the number of the row's day; a number that never comes is an empty day.
+    """
+    waiting: list[pa.RecordBatch] = []  # at most one: the part of a batch that is not given yet
+
+    def day(number: int) -> Iterator["pa.RecordBatch"]:
+        while True:
+            batch = waiting.pop() if waiting else next(batches, None)
+            if batch is None:
+                return
+            days = batch.column(batch.num_columns - 1).to_numpy()
+            other = np.flatnonzero(days != number)
+            count = int(other[0]) if len(other) else len(days)
+            if count < len(days):
+                waiting.append(batch.slice(count))
+            if count:
+                yield converter.convert(batch.slice(0, count))
+            if count < len(days):
+                return
+
+    for number in numbers:
+        part = day(number)
+        yield part
+        for _ in part:  # what nobody wanted must not be taken for the next day's
+            pass
+
+
+def _storage(array: Any) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _take(array: Any, column: Column, form: TypeForm) -> Any:
+    return array
+
+
+def _bytes_text(array: Any, column: Column, form: TypeForm) -> Any:
+    # the server sent it in UTF-8, as it does with text: nothing to check or copy
+    return array.view(pa.string())
+
+
+def _date(array: Any, column: Column, form: TypeForm) -> Any:
+    days = array.view(pa.int32())
+    smallest = pc.min(days).as_py()
+    if smallest is None or smallest >= _FIRST_DAY:
+        return array
+    return _replaced(
+        days,
+        {_DAY_INFINITY: 2**31 - 1, _DAY_MINUS_INFINITY: -(2**31)},
+    ).view(array.type)
+
+
+def _timestamp(array: Any, column: Column, form: TypeForm) -> Any:
+    instants = array.view(pa.int64())
+    ends = pc.min_max(instants).as_py()
+    if ends["min"] is None or (ends["min"] >= _FIRST_INSTANT and ends["max"] < 2**63 - 1):
+        return array
+    lost = pc.and_(
+        pc.less(instants, _FIRST_INSTANT),
+        pc.invert(
+            pc.is_in(instants, value_set=pa.array([_INSTANT_INFINITY, _INSTANT_MINUS_INFINITY]))
+        ),
+    )
+    if ends["max"] == 2**63 - 1 or pc.any(lost).as_py():
+        raise SourceRefused(
+            f"Column {column.name!r} holds an instant after the year 294246, which Arrow cannot "
+            "hold: read the column as text, with a query that casts it."
+        )
+    return _replaced(
+        instants, {_INSTANT_INFINITY: 2**63 - 1, _INSTANT_MINUS_INFINITY: -(2**63)}
+    ).view(array.type)
+
+
+def _replaced(array: Any, mapping: dict[int, int]) -> Any:
+    """The integers with some of them replaced, all at once: a replacement is not replaced again."""
+    result = array
+    for old, new in mapping.items():
+        result = pc.if_else(
+            pc.equal(array, pa.scalar(old, array.type)), pa.scalar(new, array.type), result
+        )
+    return result
+
+
+def _decimal(array: Any, column: Column, form: TypeForm) -> Any:
+    kind = pa.decimal128(form.precision, form.scale)
+    try:
+        if _has_letters(array):
+            array = pc.if_else(pc.equal(array, "nan"), nan_value(form), array)
+        return array.cast(kind)
+    except pa.ArrowInvalid as exc:
+        raise SourceChanged(
+            f"Column {column.name!r} holds a number that does not fit {column.type}: its type "
+            "changed. Refresh the database's tables and start a new backfill."
+        ) from exc
+
+
+_SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _numeric_text(array: Any, column: Column, form: TypeForm) -> Any:
+    if not _has_letters(array):
+        return array
+    result = array
+    for driver, postgres in _SPECIAL.items():
+        result = pc.if_else(pc.equal(array, driver), postgres, result)
+    return result
+
+
+def _has_letters(array: Any) -> bool:
+    """Whether any text in the column has a letter; digits, point and sign all lie below."""
+    data = array.buffers()[2]
+    return data is not None and bool((np.frombuffer(data, np.uint8) > 57).any())
+
+
+_HEX = np.frombuffer(
+    b"".join(b"%02x" % value for value in range(256)), dtype=np.uint16
+)  # two characters a byte
+_UUID_PARTS = ((0, 0, 8), (9, 8, 12), (14, 12, 16), (19, 16, 20), (24, 20, 32))
+
+
+def _uuid_text(array: Any, column: Column, form: TypeForm) -> Any:
+    count = len(array)
+    raw = np.frombuffer(array.buffers()[1], np.uint8, count * 16, array.offset * 16)
+    digits = _HEX[raw].view(np.uint8).reshape(count, 32)
+    text = np.full((count, 36), ord("-"), np.uint8)
+    for at, start, end in _UUID_PARTS:
+        text[:, at : at + end - start] = digits[:, start:end]
+    offsets = np.arange(0, 36 * (count + 1), 36, dtype=np.int32)
+    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+    return pa.StringArray.from_buffers(
+        count, _buffer(offsets), _buffer(text), validity, array.null_count
+    )
+
+
+_CONVERT: dict[str, _Convert] = {
+    "take": _take,
+    "date": _date,
+    "timestamp": _timestamp,
+    "decimal": _decimal,
+    "numeric_text": _numeric_text,
+    "uuid_text": _uuid_text,
+    "bytes_text": _bytes_text,
+}
