@@ -16,8 +16,8 @@ from refill.service.runs import Runs
 from refill.service.schedules import Schedules
 from refill.service.sink_checks import SinkChecks
 from refill.service.sinks import Sinks
-from refill.service.source_look import SourceLook
 from refill.service.transfer_backfills import TransferBackfills
+from refill.service.transfer_spec import TransferFreezer
 from refill.service.transfers import Transfers
 from refill.settings import Settings
 from refill.store.port import Store
@@ -58,22 +58,22 @@ class Service:
             catalogue=self.catalogue,
             plan_settings=PlanSettings(slots=settings.slots or os.cpu_count() or 2),
         )
-        look = SourceLook(store=store, connectors=connectors, settings=settings, clock=clock)
         self.destinations = Destinations(
-            store=store, connectors=connectors, settings=settings, clock=clock
+            store=store, connectors=connectors, catalogue=self.catalogue, clock=clock
         )
         self.transfers = Transfers(
             store=store,
             destinations=self.destinations,
-            look=look,
+            catalogue=self.catalogue,
             clock=clock,
             max_window_days=settings.max_range_days,
         )
         self.transfer_backfills = TransferBackfills(
             store=store,
             transfers=self.transfers,
-            destinations=self.destinations,
-            look=look,
+            freezer=TransferFreezer(
+                store=store, destinations=self.destinations, catalogue=self.catalogue
+            ),
             clock=clock,
             max_range_days=settings.max_range_days,
         )

@@ -11,7 +11,7 @@ from refill.clock import Clock
 from refill.connectors.contract import Connector, Context, Source
 from refill.domain.errors import RefillError, SourceUnavailable, TerminalError, TransientError
 from refill.domain.pipeline import Database
-from refill.domain.table import Table
+from refill.domain.table import Column, Table
 from refill.service.options import parse_options
 from refill.settings import Settings
 from refill.store.port import PipelineStore
@@ -97,6 +97,19 @@ class Catalogue:
             return future.result(LOOK_SECONDS)
         except (FutureTimeout, TransientError, TerminalError):
             return Table(schema_name=schema, name=table_name, columns=())
+
+    def describe(self, database: Database, query: str) -> tuple[Column, ...]:
+        """The columns that a query with a bound :date returns; none: the source did not answer in
+        two seconds. Invalid on `query` when the source cannot make sense of it."""
+        future = self._threads.submit(self._describe, database, query)
+        try:
+            return future.result(LOOK_SECONDS)
+        except (FutureTimeout, TransientError, TerminalError):
+            return ()
+
+    def _describe(self, database: Database, query: str) -> tuple[Column, ...]:
+        with self.open(database) as source:
+            return source.describe_query(query)
 
     def _look(self, database: Database, schema: str, name: str) -> Table | None:
         with self.open(database) as source:

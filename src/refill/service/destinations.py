@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
-
 from refill.clock import Clock
-from refill.connectors.contract import Connector, Context, Options
-from refill.domain.errors import Conflict, Invalid, Malformed, RefillError
+from refill.connectors.contract import Connector, Options
+from refill.domain.errors import Conflict, Invalid, RefillError
 from refill.domain.pipeline import Destination, Transfer
-from refill.settings import Settings
+from refill.service.catalogue import Catalogue
+from refill.service.options import frozen, parse_options, reveal
 from refill.store.port import PipelineStore
 
 
@@ -36,12 +35,12 @@ class Destinations:
         *,
         store: PipelineStore,
         connectors: Mapping[str, Connector],
-        settings: Settings,
+        catalogue: Catalogue,
         clock: Clock,
     ) -> None:
         self._store = store
         self._connectors = connectors
-        self._settings = settings
+        self._catalogue = catalogue
         self._clock = clock
 
     def types(self) -> tuple[Connector, ...]:
@@ -65,7 +64,7 @@ class Destinations:
             name=draft.name,
             type=draft.type,
             auth_method=draft.auth_method,
-            options=plain_options(options),
+            options=reveal(options),
             created_at=now,
             updated_at=now,
         )
@@ -85,7 +84,7 @@ class Destinations:
             stored,
             name=draft.name,
             auth_method=draft.auth_method or stored.auth_method,
-            options=plain_options(self._options(draft, stored)),
+            options=reveal(self._options(draft, stored)),
             updated_at=self._clock(),
         )
         return self._named(lambda: self._store.update_destination(changed), draft.name)
@@ -115,7 +114,7 @@ class Destinations:
             return f"{draft.type} cannot be written to."
         sink = None
         try:
-            sink = opener(options, self.context(team_id))
+            sink = opener(options, self._catalogue.context(team_id))
             sink.test()
         except RefillError as error:
             return error.message
@@ -124,17 +123,9 @@ class Destinations:
                 sink.close()
         return None
 
-    def context(self, team_id: int) -> Context:
-        return Context(
-            team_id=team_id,
-            files_root=str(self._settings.files_path),
-            allow_private_hosts=self._settings.allow_private_hosts,
-        )
-
     def frozen_options(self, destination: Destination) -> dict[str, Any]:
         """What a backfill freezes: all but how to reach the system."""
-        live = self.connector(destination.type).options_model.live
-        return {name: value for name, value in destination.options.items() if name not in live}
+        return frozen(self.connector(destination.type), destination.options)
 
     def place(self, destination: Destination) -> tuple[object, ...]:
         """Two destinations with the same place write into the same tables."""
@@ -154,15 +145,15 @@ class Destinations:
                 "type",
                 f"the destination is of type {stored.type}, which cannot change; make another one.",
             )
-        model = self.connector(draft.type).options_model
-        secrets = secret_fields(model)
+        connector = self.connector(draft.type)
+        secrets = secret_fields(connector.options_model)
         fields = dict(draft.fields)
         for name in secrets:
             if stored is not None and fields.get(name) is None and name in stored.options:
                 fields[name] = stored.options[name]
         if draft.new_secret is not None and secrets:
             fields[secrets[0]] = draft.new_secret
-        return read_options(model, fields)
+        return parse_options(connector, fields, prefix="fields.")
 
     def _named(self, write: Any, name: str) -> Destination:
         try:
@@ -178,33 +169,7 @@ class Destinations:
 
 
 # what two roads to the same place may differ in
-_HOW_NOT_WHERE = frozenset({"username", "user", "ssl", "tls", "format"})
-
-
-def read_options(model: type[Options], fields: Mapping[str, Any]) -> Options:
-    """Malformed where a field is missing or of the wrong type, Invalid on one there is not."""
-    try:
-        return model.model_validate(dict(fields))
-    except ValidationError as exc:
-        problems: dict[str, list[str]] = {}
-        unknown_only = True
-        for error in exc.errors(include_url=False, include_input=False, include_context=False):
-            name = ".".join(["fields", *(str(part) for part in error["loc"])])
-            unknown_only &= error["type"] == "extra_forbidden"
-            text = {"missing": "is required", "extra_forbidden": "is not a known field"}
-            problems.setdefault(name, []).append(text.get(error["type"], error["msg"]))
-        summary = "; ".join(f"{name}: {', '.join(found)}" for name, found in problems.items())
-        kind = Invalid if unknown_only else Malformed
-        raise kind(f"{summary}.", problems) from None
-
-
-def plain_options(options: Options) -> dict[str, Any]:
-    """As JSON, secrets in clear: for the store, which encrypts them, and for tasks."""
-    plain: dict[str, Any] = options.model_dump(mode="json")
-    for name, value in options:
-        if isinstance(value, SecretStr):
-            plain[name] = value.get_secret_value()
-    return plain
+_HOW_NOT_WHERE = frozenset({"username", "ssl", "format"})
 
 
 def secret_fields(model: type[Options]) -> tuple[str, ...]:

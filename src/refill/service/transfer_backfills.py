@@ -7,7 +7,7 @@ from datetime import date
 from refill.clock import Clock
 from refill.domain.backfill import Backfill, Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
-from refill.domain.pipeline import Kind, Spec, Transfer
+from refill.domain.pipeline import Kind, Transfer
 from refill.domain.slice import Dated, SliceState
 from refill.service.dates import (
     DateDecision,
@@ -18,9 +18,8 @@ from refill.service.dates import (
     decide_dates,
     today_in,
 )
-from refill.service.destinations import Destinations
 from refill.service.identity import new_uid
-from refill.service.source_look import SourceLook
+from refill.service.transfer_spec import TransferFreezer
 from refill.service.transfers import Transfers
 from refill.store.port import BackfillStore, NewBackfill
 
@@ -63,15 +62,13 @@ class TransferBackfills:
         *,
         store: BackfillStore,
         transfers: Transfers,
-        destinations: Destinations,
-        look: SourceLook,
+        freezer: TransferFreezer,
         clock: Clock,
         max_range_days: int,
     ) -> None:
         self._store = store
         self._transfers = transfers
-        self._destinations = destinations
-        self._look = look
+        self._freezer = freezer
         self._clock = clock
         self._max_range_days = max_range_days
 
@@ -249,42 +246,12 @@ class TransferBackfills:
             pipeline_id=str(transfer.id),
             pipeline_name=transfer.name,
             origin=origin,
-            spec=self._freeze(transfer, dates),
+            spec=self._freezer.freeze(transfer, dates),
             range_start=covered.start,
             range_end=covered.end,
             slices_planned=len(dates),
             created_user_id=user_id,
             holds=() if origin is Origin.SCHEDULE else tuple(day.isoformat() for day in dates),
-        )
-
-    def _freeze(self, transfer: Transfer, dates: tuple[date, ...]) -> Spec:
-        database = self._transfers.database_of(transfer)
-        destination = self._transfers.destination_of(transfer)
-        table = self._look.find_table(database, transfer.table) if transfer.table else None
-        if transfer.table and table is None:
-            raise Invalid.of(
-                "transfer_id",
-                f"its table {transfer.table} is not in {database.name} any more; "
-                "mend the transfer first.",
-            )
-        return Spec(
-            kind=Kind.TRANSFER,
-            database_id=database.id,
-            database_type=database.type,
-            database_name=database.name,
-            table=table,
-            query=transfer.query,
-            columns=transfer.columns or tuple(c.name for c in (table.columns if table else ())),
-            date_column=transfer.date_column,
-            timezone=transfer.timezone,
-            dates=dates,
-            transform=transfer.transform,
-            sink_type=destination.type,
-            sink_options=self._destinations.frozen_options(destination),
-            transfer_id=transfer.id,
-            destination_id=destination.id,
-            destination_table=transfer.destination_table,
-            max_rejects=transfer.max_rejects,
         )
 
 

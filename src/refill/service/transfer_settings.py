@@ -24,6 +24,8 @@ FIELDS: Mapping[str, str] = {
 # date, timestamp, timestamptz: what can be compared with the begin and end of a date
 DATE_OIDS = frozenset({1082, 1114, 1184})
 MAX_NAME_BYTES = 63
+# where a transfer keeps the columns that its query returned when it was last checked
+QUERY_COLUMNS = "query_columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The settings, understood. `source_table` None: the source could not be asked."""
+    """The settings, understood."""
 
     table: str | None = None
     query: str | None = None
@@ -47,6 +49,7 @@ class Reading:
     transform: str | None = None
     destination_table: str = ""
     max_rejects: int = 0
+    query_columns: tuple[Column, ...] = ()
 
 
 @dataclass(slots=True)
@@ -84,6 +87,7 @@ class SettingsReader:
             transform=self._transform(columns or tuple(column.name for column in known_columns)),
             destination_table=self._destination_table(table_name),
             max_rejects=self._max_rejects(),
+            query_columns=tuple(known_columns) if query else (),
         )
 
     def _check_table(self, name: str) -> tuple[str, Sequence[Column]]:

@@ -7,10 +7,16 @@ from typing import Any
 from refill.clock import Clock
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Database, Destination, Schedule, Transfer
+from refill.service.catalogue import Catalogue
 from refill.service.destinations import Destinations
 from refill.service.schedules import INTERVALS
-from refill.service.source_look import SourceLook
-from refill.service.transfer_settings import Problem, Reading, Scalar, SettingsReader
+from refill.service.transfer_settings import (
+    QUERY_COLUMNS,
+    Problem,
+    Reading,
+    Scalar,
+    SettingsReader,
+)
 from refill.store.port import PipelineStore
 
 
@@ -34,13 +40,13 @@ class Transfers:
         *,
         store: PipelineStore,
         destinations: Destinations,
-        look: SourceLook,
+        catalogue: Catalogue,
         clock: Clock,
         max_window_days: int,
     ) -> None:
         self._store = store
         self._destinations = destinations
-        self._look = look
+        self._catalogue = catalogue
         self._clock = clock
         self._max_window_days = max_window_days
 
@@ -124,8 +130,8 @@ class Transfers:
             return None, None, problems
         reader = SettingsReader(
             settings=draft.settings,
-            find_table=lambda name: self._look.find_table(database, name),
-            describe_query=lambda query: self._look.describe_query(database, query),
+            find_table=lambda name: self._catalogue.find(database, name),
+            describe_query=lambda query: self._catalogue.describe(database, query),
         )
         reading = reader.read()
         problems.extend(reader.problems)
@@ -209,7 +215,7 @@ def _written(draft: TransferDraft, database: Database, reading: Reading) -> dict
         "transform": reading.transform,
         "schedule": draft.schedule,
         "max_rejects": reading.max_rejects,
-        "extra": dict(draft.extra),
+        "extra": {**draft.extra, QUERY_COLUMNS: [c.model_dump() for c in reading.query_columns]},
     }
 
 

@@ -1,7 +1,7 @@
 """The transfer dialect: one run per date of a range → a destination. It only translates."""
 
-from fastapi import APIRouter
+# `sources` before `transfers`: its fixed paths would otherwise be taken for a transfer's id
+from refill.api.dialects.transfers import backfills, destinations, runs, sources, transfers
+from refill.api.dialects.transfers.router import router
 
-from refill.api.route import GuardedRoute
-
-router = APIRouter(prefix="/v1/teams/{team_id}", route_class=GuardedRoute)
+__all__ = ["backfills", "destinations", "router", "runs", "sources", "transfers"]

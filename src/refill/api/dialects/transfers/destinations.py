@@ -1,0 +1,185 @@
+"""Destinations over HTTP."""
+
+from typing import Annotated
+
+from fastapi import Response
+from pydantic import BaseModel, Field
+
+from refill.api.body import Body, body_of
+from refill.api.dialects.transfers.forms import MAX_ID, Envelope, Id, wrap
+from refill.api.dialects.transfers.router import IN_USE, needs, router
+from refill.api.dialects.transfers.setup_forms import (
+    DestinationTypeAnswer,
+    Scalar,
+    SettingAnswer,
+    describe_type,
+    show_settings,
+)
+from refill.api.gate import CallerParam, ServiceParam
+from refill.domain.access import Scope
+from refill.domain.pipeline import Destination
+from refill.service import Service
+from refill.service.destinations import DestinationDraft
+
+
+class DestinationBody(Body):
+    type: str = Field(min_length=1, max_length=100)
+    display_name: str = Field(min_length=1, max_length=255)
+    auth_method: str | None = Field(None, max_length=100)
+    fields: dict[str, Scalar]
+
+    def to_draft(self, new_secret: str | None = None) -> DestinationDraft:
+        return DestinationDraft(
+            type=self.type,
+            name=self.display_name,
+            auth_method=self.auth_method,
+            fields=self.fields,
+            new_secret=new_secret,
+        )
+
+
+class UpdateDestinationBody(DestinationBody):
+    new_password: str | None = Field(None, max_length=10_000)
+
+
+class TestConnectionBody(UpdateDestinationBody):
+    destination_id: int | None = Field(None, ge=1, le=MAX_ID)
+
+
+class DestinationItem(BaseModel):
+    id: int
+    display_name: str
+    type: str
+
+
+class DestinationAnswer(BaseModel):
+    id: int
+    display_name: str
+    destination_type: DestinationTypeAnswer
+    edit_settings: list[SettingAnswer]
+    # ours
+    auth_method: str | None
+
+
+class UsingTransfer(BaseModel):
+    transfer_id: int
+    transfer_name: str
+
+
+class UsageAnswer(BaseModel):
+    is_used: bool
+    transfers: list[UsingTransfer]
+
+
+class TestAnswer(BaseModel):
+    success: bool
+    error: str | None
+
+
+@router.get("/destinations", tags=["destinations"], **needs(Scope.DESTINATIONS_READ))
+def list_destinations(
+    team_id: Id, caller: CallerParam, service: ServiceParam
+) -> Envelope[list[DestinationItem]]:
+    return wrap(
+        [
+            DestinationItem(id=found.id, display_name=found.name, type=found.type)
+            for found in service.destinations.list_all(caller.team_id)
+        ]
+    )
+
+
+@router.post(
+    "/destinations", status_code=201, tags=["destinations"], **needs(Scope.DESTINATIONS_WRITE)
+)
+def create_destination(
+    team_id: Id,
+    body: Annotated[DestinationBody, body_of(DestinationBody)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> Envelope[DestinationAnswer]:
+    made = service.destinations.create(caller.team_id, body.to_draft())
+    return wrap(show_destination(service, made))
+
+
+@router.post(
+    "/destinations/test-connection", tags=["destinations"], **needs(Scope.DESTINATIONS_WRITE)
+)
+def test_connection(
+    team_id: Id,
+    body: Annotated[TestConnectionBody, body_of(TestConnectionBody)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> Envelope[TestAnswer]:
+    """Whether it can be written to. With `destination_id`, secrets left out are the stored ones."""
+    draft = body.to_draft(body.new_password)
+    error = service.destinations.test(caller.team_id, draft, body.destination_id)
+    return wrap(TestAnswer(success=error is None, error=error))
+
+
+@router.get(
+    "/destinations/{destination_id}", tags=["destinations"], **needs(Scope.DESTINATIONS_READ)
+)
+def get_destination(
+    team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
+) -> Envelope[DestinationAnswer]:
+    found = service.destinations.get(caller.team_id, destination_id)
+    return wrap(show_destination(service, found))
+
+
+@router.put(
+    "/destinations/{destination_id}", tags=["destinations"], **needs(Scope.DESTINATIONS_WRITE)
+)
+def update_destination(
+    team_id: Id,
+    destination_id: Id,
+    body: Annotated[UpdateDestinationBody, body_of(UpdateDestinationBody)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> Envelope[DestinationAnswer]:
+    """Secrets that are left out stay as they are."""
+    draft = body.to_draft(body.new_password)
+    changed = service.destinations.update(caller.team_id, destination_id, draft)
+    return wrap(show_destination(service, changed))
+
+
+@router.delete(
+    "/destinations/{destination_id}",
+    status_code=204,
+    response_class=Response,
+    tags=["destinations"],
+    **needs(Scope.DESTINATIONS_WRITE, also=IN_USE),
+)
+def delete_destination(
+    team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
+) -> None:
+    service.destinations.delete(caller.team_id, destination_id)
+
+
+@router.get(
+    "/destinations/{destination_id}/usage", tags=["destinations"], **needs(Scope.DESTINATIONS_READ)
+)
+def get_destination_usage(
+    team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
+) -> Envelope[UsageAnswer]:
+    """The transfers that write into it."""
+    users = service.destinations.usage(caller.team_id, destination_id)
+    return wrap(
+        UsageAnswer(
+            is_used=bool(users),
+            transfers=[
+                UsingTransfer(transfer_id=transfer.id, transfer_name=transfer.name)
+                for transfer in users
+            ],
+        )
+    )
+
+
+def show_destination(service: Service, destination: Destination) -> DestinationAnswer:
+    connector = service.destinations.connector(destination.type)
+    return DestinationAnswer(
+        id=destination.id,
+        display_name=destination.name,
+        destination_type=describe_type(connector),
+        edit_settings=show_settings(connector, destination.options),
+        auth_method=destination.auth_method,
+    )

@@ -1,0 +1,254 @@
+"""What a transfer can be made of: sources, destinations, and the settings between them."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from refill.api.body import Body, body_of
+from refill.api.dialects.transfers.forms import MAX_ID, Envelope, Id, wrap
+from refill.api.dialects.transfers.router import needs, router
+from refill.api.dialects.transfers.setup_forms import (
+    DestinationTypeAnswer,
+    SettingAnswer,
+    describe_type,
+    show_settings,
+)
+from refill.api.gate import CallerParam, ServiceParam
+from refill.domain.access import Scope
+from refill.domain.errors import Invalid, NotFound
+from refill.domain.pipeline import Database
+from refill.service import Service
+from refill.service.schedules import INTERVALS
+from refill.service.transfer_settings import DATE_OIDS, FIELDS
+
+
+class SourceAnswer(BaseModel):
+    data_source_id: str
+    service_name: str
+    service_provider: str
+    logo_url: str | None
+    has_custom_fields: bool
+    is_custom_connector: bool
+    is_public_beta: bool
+    is_released: bool
+    is_internal: bool
+    applicable_destinations: list[str]
+
+
+class SourceDestination(BaseModel):
+    destination_id: int
+    destination_name: str
+    destination_type: str
+    destination_label: str
+    destination_icon_url: str
+    is_internal: bool
+    details: list[dict[str, Any]]
+
+
+class TypeWithSettings(DestinationTypeAnswer):
+    settings: list[SettingAnswer]
+    auth_methods: list[dict[str, Any]]
+
+
+class AvailableSources(BaseModel):
+    data_sources: list[SourceAnswer]
+    destinations: list[SourceDestination]
+    destination_types: list[TypeWithSettings]
+
+
+class OptionField(BaseModel):
+    field_id: str
+    input_type: str
+    is_required: bool
+    help_text: str
+
+
+class OptionSource(BaseModel):
+    data_source_id: str
+    service_name: str
+    settings: list[OptionField]
+
+
+class ScheduleOption(BaseModel):
+    run_interval: str
+    fields: list[str]
+
+
+class TableOption(BaseModel):
+    table: str
+    columns: list[str]
+    date_columns: list[str]
+
+
+class SchemaOption(BaseModel):
+    schema_id: int
+    name: str
+    tables: list[TableOption]
+
+
+class AvailableOptions(BaseModel):
+    data_source: OptionSource
+    schedule_options: list[ScheduleOption]
+    schemas: list[SchemaOption]
+    logins: list[dict[str, Any]]
+    accounts: list[dict[str, Any]]
+    segments: list[dict[str, Any]]
+
+
+class OptionsOf(BaseModel):
+    source_id: str = Field(min_length=1, max_length=255)
+    destination_id: int = Field(ge=1, le=MAX_ID)
+
+
+class ConnectionBody(Body):
+    data_source_id: str = Field(min_length=1, max_length=255)
+    destination_type: str = Field(min_length=1, max_length=100)
+    api_key: str | None = None
+
+
+class ConnectionAnswer(BaseModel):
+    connection_id: UUID
+    login_url: str | None
+    connect_url: str | None
+
+
+@router.get("/transfers/available-sources", tags=["transfers"], **needs(Scope.TRANSFERS_READ))
+def get_available_sources(
+    team_id: Id, caller: CallerParam, service: ServiceParam
+) -> AvailableSources:
+    """Without an envelope, as the client reads it."""
+    types = service.destinations.types()
+    titles = {connector.type: connector.title for connector in types}
+    return AvailableSources(
+        data_sources=[
+            _show_source(service, database, [connector.type for connector in types])
+            for database in service.store.list_databases(caller.team_id)
+        ],
+        destinations=[
+            SourceDestination(
+                destination_id=found.id,
+                destination_name=found.name,
+                destination_type=found.type,
+                destination_label=titles.get(found.type, found.type),
+                destination_icon_url="",
+                is_internal=False,
+                details=[],
+            )
+            for found in service.destinations.list_all(caller.team_id)
+        ],
+        destination_types=[
+            TypeWithSettings(
+                **describe_type(connector).model_dump(),
+                settings=show_settings(connector),
+                auth_methods=[],
+            )
+            for connector in types
+        ],
+    )
+
+
+@router.get("/transfers/available-options", tags=["transfers"], **needs(Scope.TRANSFERS_READ))
+def get_transfer_options(
+    team_id: Id,
+    chosen: Annotated[OptionsOf, Query()],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> AvailableOptions:
+    """Without an envelope. The tables are those of the stored catalogue."""
+    database = _database(service, caller.team_id, "source_id", chosen.source_id)
+    service.destinations.get(caller.team_id, chosen.destination_id)
+    schemas = sorted({table.schema_name for table in database.catalogue})
+    return AvailableOptions(
+        data_source=OptionSource(
+            data_source_id=database.name,
+            service_name=_title(service, database),
+            settings=[
+                OptionField(
+                    field_id=name,
+                    input_type="number" if name == "max_rejects" else "text",
+                    is_required=name in ("table", "date_column"),
+                    help_text=text,
+                )
+                for name, text in FIELDS.items()
+            ],
+        ),
+        schedule_options=[
+            ScheduleOption(run_interval=interval, fields=_SCHEDULE_FIELDS[interval])
+            for interval in INTERVALS
+        ],
+        schemas=[
+            SchemaOption(
+                schema_id=number,
+                name=schema,
+                tables=[
+                    TableOption(
+                        table=table.full_name,
+                        columns=[column.name for column in table.columns],
+                        date_columns=[
+                            column.name
+                            for column in table.columns
+                            if (column.base_oid or column.oid) in DATE_OIDS
+                        ],
+                    )
+                    for table in database.catalogue
+                    if table.schema_name == schema
+                ],
+            )
+            for number, schema in enumerate(schemas, 1)
+        ],
+        logins=[],
+        accounts=[],
+        segments=[],
+    )
+
+
+@router.post(
+    "/data-source-connections", status_code=201, tags=["transfers"], **needs(Scope.TRANSFERS_WRITE)
+)
+def create_data_source_connection(
+    team_id: Id,
+    body: Annotated[ConnectionBody, body_of(ConnectionBody)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> Envelope[ConnectionAnswer]:
+    """A database is connected already when it is added: this names that connection."""
+    database = _database(service, caller.team_id, "data_source_id", body.data_source_id)
+    service.destinations.connector(body.destination_type)
+    return wrap(ConnectionAnswer(connection_id=UUID(database.id), login_url=None, connect_url=None))
+
+
+def _database(service: Service, team_id: int, field: str, name: str) -> Database:
+    try:
+        return service.store.get_database(team_id, name)
+    except NotFound:
+        raise Invalid.of(field, f"there is no database {name}; add it first.") from None
+
+
+def _show_source(service: Service, database: Database, types: list[str]) -> SourceAnswer:
+    return SourceAnswer(
+        data_source_id=database.name,
+        service_name=_title(service, database),
+        service_provider=database.type,
+        logo_url=None,
+        has_custom_fields=False,
+        is_custom_connector=False,
+        is_public_beta=False,
+        is_released=True,
+        is_internal=False,
+        applicable_destinations=types,
+    )
+
+
+def _title(service: Service, database: Database) -> str:
+    connector = service.connectors.get(database.type)
+    return connector.title if connector else database.type
+
+
+_SCHEDULE_FIELDS = {
+    "hourly": ["refresh_window"],
+    "daily": ["run_hour", "refresh_window"],
+    "weekly": ["run_weekday", "run_hour", "refresh_window"],
+    "monthly": ["run_day", "run_hour", "refresh_window"],
+}
