@@ -5,6 +5,7 @@ from pathlib import Path
 from refill.domain.errors import Misconfigured
 from refill.store.cipher import Cipher
 from refill.store.engine import BUSY_SECONDS, open_postgres, open_sqlite
+from refill.store.port import Store
 from refill.store.sql import SqlStore
 
 FILE = "refill.db"
@@ -12,7 +13,7 @@ FILE = "refill.db"
 
 def open_store(
     url: str | None, home: Path, cipher: Cipher, *, busy_seconds: float = BUSY_SECONDS
-) -> SqlStore:
+) -> Store:
     """PostgreSQL by its URL, else SQLite in the home directory. Call `migrate` before use."""
     if url is not None:
         return SqlStore(open_postgres(url, busy_seconds=busy_seconds), cipher)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from refill.domain.access import Role
 from refill.domain.errors import Misconfigured
 from refill.store.engine import Backend
-from refill.store.tables import teams, users
+from refill.store.tables import tallies, teams, users
 
 HEAD = "0001"
 LOCK = 0x7265_6669_6C6C  # the advisory lock that migrating processes queue for
@@ -34,7 +34,7 @@ def migrate(backend: Backend) -> None:
         if found != HEAD:
             _upgrade(connection, found)
         if connection.execute(sa.select(teams.c.id).limit(1)).first() is None:
-            _first_team(connection, backend.now(connection))
+            _furnish(connection, backend.now(connection))
 
 
 def _upgrade(connection: sa.Connection, found: str | None) -> None:
@@ -55,10 +55,11 @@ def _upgrade(connection: sa.Connection, found: str | None) -> None:
         ) from error
 
 
-def _first_team(connection: sa.Connection, now: int) -> None:
+def _furnish(connection: sa.Connection, now: int) -> None:
     team = connection.execute(
         teams.insert().values(name="default", created_at=now).returning(teams.c.id)
     ).scalar_one()
     connection.execute(
         users.insert().values(team_id=team, name="owner", role=Role.OWNER, created_at=now)
     )
+    connection.execute(tallies.insert(), [{"name": "claims"}, {"name": "leases_lost"}])

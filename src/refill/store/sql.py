@@ -4,11 +4,19 @@ from typing import Any
 
 from refill.store import schema
 from refill.store.access import Access
+from refill.store.answers import Answers
 from refill.store.backfills import Backfills
+from refill.store.claims import Claims
+from refill.store.finishing import Finishing
+from refill.store.gauges import GaugesReader
 from refill.store.pipelines import Pipelines
+from refill.store.slices import Slices
+from refill.store.sweeping import Sweeping
 
 
-class SqlStore(Access, Pipelines, Backfills):
+class SqlStore(
+    Access, Pipelines, Backfills, Slices, Answers, Claims, Finishing, Sweeping, GaugesReader
+):
     """The store, composed of its parts. Safe to use from many threads."""
 
     def migrate(self) -> None:

@@ -1,9 +1,13 @@
 """The tables. Times are integer epoch microseconds, records and options are JSON text."""
 
+from enum import StrEnum
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -12,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
     text,
 )
 
@@ -27,6 +32,13 @@ metadata = MetaData(
 # SQLite numbers rows by itself only where the type is spelled INTEGER
 Id = BigInteger().with_variant(Integer, "sqlite")
 Time = BigInteger
+
+
+def among(column: Column[Any], *words: StrEnum) -> ColumnElement[bool]:
+    """Spelled out in the SQL: with a bound parameter, a partial index is not used."""
+    if len(words) == 1:
+        return column == literal_column(f"'{words[0].value}'")
+    return column.in_([literal_column(f"'{word.value}'") for word in words])
 
 
 def _number(name: str) -> Column[int]:
@@ -260,6 +272,13 @@ slices = Table(
         "lease_until",
         sqlite_where=text("state = 'running'"),
         postgresql_where=text("state = 'running'"),
+    ),
+    Index(
+        "ix_slices_rejected",
+        "backfill_id",
+        "rows_rejected",
+        sqlite_where=text("rows_rejected > 0"),
+        postgresql_where=text("rows_rejected > 0"),
     ),
     sqlite_autoincrement=True,
 )

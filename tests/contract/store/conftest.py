@@ -7,10 +7,10 @@ import pytest
 
 from refill.store.cipher import AesCipher
 from refill.store.open import open_store
-from refill.store.sql import SqlStore
+from refill.store.port import Store
 from tests.servers.postgres import PostgresServer
 
-Opener = Callable[..., SqlStore]
+Opener = Callable[..., Store]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -20,9 +20,9 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     if request.param == "postgres":
         server: PostgresServer = request.getfixturevalue("postgres")
         url = server.create_database("store")
-    opened: list[SqlStore] = []
+    opened: list[Store] = []
 
-    def open_one(key: str = "a key for tests", **options: float) -> SqlStore:
+    def open_one(key: str = "a key for tests", **options: float) -> Store:
         opened.append(open_store(url, tmp_path / "home", AesCipher(key), **options))
         return opened[-1]
 
@@ -32,7 +32,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
 
 
 @pytest.fixture
-def store(opener: Opener) -> SqlStore:
+def store(opener: Opener) -> Store:
     """An empty store with team 1 and user 1."""
     store = opener()
     store.migrate()

@@ -20,8 +20,7 @@ from refill.domain.pipeline import (
 )
 from refill.domain.slice import Dated, KeyRange
 from refill.domain.table import Column, Table
-from refill.store.port import NewBackfill, PlannedSlice
-from refill.store.sql import SqlStore
+from refill.store.port import NewBackfill, PlannedSlice, Store
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
 FIRST = date(2026, 1, 1)
@@ -195,7 +194,7 @@ def dated_slices(days: Iterable[date], target: str = "destination:3/orders") -> 
     return [PlannedSlice(extent=Dated(date=day), target=f"{target}/{day}") for day in days]
 
 
-def plan(store: SqlStore, new: NewBackfill, slices: list[PlannedSlice]) -> Backfill:
+def plan(store: Store, new: NewBackfill, slices: list[PlannedSlice]) -> Backfill:
     """A backfill that is there and planned."""
     made = store.insert_backfill(new)
     claim = store.claim_plan("planner", 30)

@@ -244,6 +244,14 @@ def upgrade() -> None:
         "ix_slices_claim", "slices", ["backfill_id", "state", "index", "not_before"], unique=False
     )
     op.create_index(
+        "ix_slices_rejected",
+        "slices",
+        ["backfill_id", "rows_rejected"],
+        unique=False,
+        sqlite_where=sa.text("rows_rejected > 0"),
+        postgresql_where=sa.text("rows_rejected > 0"),
+    )
+    op.create_index(
         "ix_slices_running_lease",
         "slices",
         ["lease_until"],

@@ -1,0 +1,169 @@
+"""Leases on a backfill as a whole: to plan it, or to seal it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from refill.domain.backfill import Backfill, Counters, Origin, Status
+from refill.domain.errors import Superseded
+from refill.domain.retry import RetryPolicy
+from refill.domain.slice import Dated, Fault, SliceState
+from refill.store import changes
+from refill.store.part import Part
+from refill.store.port import BackfillClaim, PlannedSlice
+from refill.store.rows import backfill_of
+from refill.store.tables import among, backfills, slices, targets
+
+_PORTION = 5_000  # rows per INSERT statement
+_UNDONE = [state for state in SliceState if state is not SliceState.COMPLETED]
+
+
+class Leases(Part):
+    def claim_plan(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+        return self._claim(worker, lease_seconds, among(backfills.c.status, Status.CREATED))
+
+    def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+        undone = sa.exists().where(
+            slices.c.backfill_id == backfills.c.id, among(slices.c.state, *_UNDONE)
+        )
+        return self._claim(
+            worker,
+            lease_seconds,
+            among(backfills.c.status, Status.SCHEDULED, Status.RUNNING)
+            & backfills.c.planned.is_(True)
+            & backfills.c.seals.is_(True)
+            & ~undone,
+        )
+
+    def save_plan(
+        self, claim: BackfillClaim, slices: Iterable[PlannedSlice], *, rows_estimated: int
+    ) -> Backfill:
+        planned = list(slices)
+        with self._backend.write() as connection:
+            row = self._held(connection, claim)
+            if row["planned"]:
+                raise Superseded(f"Backfill {claim.backfill.id} was planned meanwhile.")
+            now = self._backend.now(connection)
+            self._insert(connection, row["id"], planned, now)
+            keys = {part.target for part in planned}
+            values: dict[str, Any] = {
+                "planned": True,
+                "rows_estimated": rows_estimated,
+                "shared_target": keys.pop() if len(keys) == 1 else None,
+                "failures": 0,
+                "not_before": 0,
+                **changes.UNLEASED,
+            }
+            if not planned and not row["seals"]:
+                changes.update(connection, row["id"], now, **values, started_at=now)
+                changes.end(connection, row, Status.COMPLETED, now)
+            else:
+                if row["status"] != Status.PAUSED.value:
+                    after = backfill_of(row, Counters()).with_status(Status.SCHEDULED)
+                    values["status"] = after.status.value
+                changes.update(connection, row["id"], now, **values)
+            return changes.load(connection, row["id"])
+
+    def end_claim(self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy) -> Backfill:
+        """Without a fault, a claim to plan is handed back as it was: a clean stop."""
+        with self._backend.write() as connection:
+            row = self._held(connection, claim)
+            now = self._backend.now(connection)
+            if fault is not None:
+                self._fail_claim(connection, row, fault, policy, now)
+            elif row["planned"]:
+                changes.end(connection, row, Status.COMPLETED, now)
+            else:
+                changes.update(connection, row["id"], now, **changes.UNLEASED)
+            return changes.load(connection, row["id"])
+
+    def _fail_claim(
+        self,
+        connection: sa.Connection,
+        row: sa.RowMapping,
+        fault: Fault,
+        policy: RetryPolicy,
+        now: int,
+    ) -> bool:
+        """Whether it ended the backfill: else it waits for a later claim."""
+        failures = row["failures"] + 1
+        delay = policy.delay_seconds(fault, failures, self._rng)
+        if delay is None:
+            error = {"error": fault.message, "error_code": fault.code}
+            changes.end(connection, row, Status.FAILED, now, failures=failures, **error)
+            return True
+        due = now + round(delay * 1_000_000)
+        values = {"failures": failures, "not_before": due}
+        changes.update(connection, row["id"], now, **values, **changes.UNLEASED)
+        return False
+
+    def _claim(self, worker: str, lease_seconds: float, condition: Any) -> BackfillClaim | None:
+        def candidates(now: int) -> Any:
+            return (
+                sa.select(backfills)
+                .where(condition, backfills.c.lease_until.is_(None), backfills.c.not_before <= now)
+                .order_by(
+                    sa.case((backfills.c.origin == Origin.SCHEDULE.value, 0), else_=1),
+                    backfills.c.id,
+                )
+                .limit(1)
+            )
+
+        with self._backend.read() as connection:
+            # most looks find nothing: those must not queue for the right to write
+            if connection.execute(candidates(self._backend.now(connection))).first() is None:
+                return None
+        with self._backend.write() as connection:
+            now = self._backend.now(connection)
+            query = candidates(now).with_for_update(skip_locked=True, of=backfills)
+            row = connection.execute(query).mappings().first()
+            if row is None:
+                return None
+            attempt = row["attempt"] + 1
+            changes.update(
+                connection,
+                row["id"],
+                now,
+                attempt=attempt,
+                worker=worker,
+                lease_until=now + round(lease_seconds * 1_000_000),
+            )
+            backfill = changes.load(connection, row["id"])
+            return BackfillClaim(backfill=backfill, attempt=attempt, failures=row["failures"])
+
+    def _held(self, connection: sa.Connection, claim: BackfillClaim) -> sa.RowMapping:
+        """The locked row, if the claim still stands."""
+        row = changes.lock(connection, claim.backfill.id)
+        if row["attempt"] != claim.attempt or row["lease_until"] is None:
+            raise Superseded(
+                f"The claim on backfill {claim.backfill.id} was lost: it was cancelled, or another "
+                "worker took over."
+            )
+        return row
+
+    def _insert(
+        self, connection: sa.Connection, backfill_id: int, planned: Sequence[PlannedSlice], now: int
+    ) -> None:
+        for start in range(0, len(planned), _PORTION):
+            portion = [
+                {
+                    "backfill_id": backfill_id,
+                    "index": index,
+                    "extent": part.extent.model_dump_json(),
+                    "date": part.extent.date.isoformat()
+                    if isinstance(part.extent, Dated)
+                    else None,
+                    "target": part.target,
+                    "state": SliceState.PENDING.value,
+                    "rows_estimated": part.rows_estimated,
+                    "queued_at": now,
+                }
+                for index, part in enumerate(planned[start : start + _PORTION], start)
+            ]
+            connection.execute(slices.insert(), portion)
+        keys = sorted({part.target for part in planned})
+        if keys:
+            # sorted: two plans over the same targets would wait for each other
+            missing = self._backend.insert_missing(targets)
+            connection.execute(missing, [{"key": key} for key in keys])
