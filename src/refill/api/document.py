@@ -90,18 +90,18 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     schemas = components.setdefault("schemas", {})
     bodies = {model for _, _, model in _bodies(app)}
-    _, definitions = models_json_schema(
-        [(model, "validation") for model in sorted(bodies, key=lambda model: model.__name__)],
+    references, definitions = models_json_schema(
+        [(model, "validation") for model in sorted(bodies, key=lambda model: model.__qualname__)],
         ref_template=_REF,
     )
-    schemas.update(definitions.get("$defs", {}))
+    for name, definition in definitions.get("$defs", {}).items():
+        if schemas.setdefault(name, definition) != definition:
+            raise RuntimeError(f"two schemas of the OpenAPI document are called {name}")
     for path, method, model in _bodies(app):
         required = any(field.is_required() for field in model.model_fields.values())
         document["paths"][path][method]["requestBody"] = {
             "required": required,
-            "content": {
-                "application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}
-            },
+            "content": {"application/json": {"schema": references[(model, "validation")]}},
         }
     for operation in _operations(document):
         if SCOPE in operation:

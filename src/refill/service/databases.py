@@ -1,13 +1,13 @@
 """Databases: the sources that are read."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from refill.clock import Clock
 from refill.connectors.contract import Connector
-from refill.domain.errors import Invalid, NotFound
+from refill.domain.errors import Invalid, NotFound, StoreBusy, TerminalError, TransientError
 from refill.domain.pipeline import Database
 from refill.service.catalogue import Catalogue
 from refill.service.identity import is_uid, new_uid
@@ -114,11 +114,22 @@ class Databases:
         self._store.delete_database(team_id, database.id)
         return database
 
-    def test(self, team_id: int, id_or_name: str) -> None:
-        self._catalogue.test(self.get(team_id, id_or_name))
+    def test(self, team_id: int, id_or_name: str) -> str | None:
+        """None, or what a person should read when it cannot be used."""
+        return self._attempt(self._catalogue.test, self.get(team_id, id_or_name))
 
-    def refresh(self, team_id: int, id_or_name: str) -> None:
-        self._catalogue.refresh(self.get(team_id, id_or_name))
+    def refresh(self, team_id: int, id_or_name: str) -> str | None:
+        """None, or why the catalogue could not be read."""
+        return self._attempt(self._catalogue.refresh, self.get(team_id, id_or_name))
+
+    def _attempt(self, look: Callable[[Database], object], database: Database) -> str | None:
+        try:
+            look(database)
+        except StoreBusy:
+            raise  # it is ours that is away, not theirs
+        except (TransientError, TerminalError) as exc:
+            return exc.message
+        return None
 
     def _find(self, team_id: int, uid: str) -> Database | None:
         try:

@@ -1,7 +1,6 @@
 """The sink dialect: all rows of a table → a sink. It only translates."""
 
-from fastapi import APIRouter
+from refill.api.dialects.sinks import backfills, databases, endpoints, sinks, slices
+from refill.api.dialects.sinks.router import router
 
-from refill.api.route import GuardedRoute
-
-router = APIRouter(prefix="/api", route_class=GuardedRoute)
+__all__ = ["backfills", "databases", "endpoints", "router", "sinks", "slices"]

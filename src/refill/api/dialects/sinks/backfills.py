@@ -1,0 +1,256 @@
+"""Backfills over HTTP."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from refill.api.body import Body, body_of
+from refill.api.dialects.sinks.forms import (
+    Count,
+    Cursor,
+    Limit,
+    Listed,
+    listed,
+    microseconds,
+    seconds,
+)
+from refill.api.dialects.sinks.router import needs, router
+from refill.api.gate import CallerParam, ServiceParam
+from refill.api.route import UidParam
+from refill.domain.access import Scope
+from refill.domain.backfill import Backfill, Status
+from refill.domain.progress import measure_progress
+from refill.domain.slice import CtidRange, KeyRange
+from refill.planning.plan import PlannedExtent
+from refill.service.backfills import BackfillRequest, Preview, State
+
+Position = Annotated[
+    str | Annotated[int, Field(ge=-(2**63), lt=2**63)] | float,
+    Field(description="inclusive; as text in the database's own form, or a number"),
+]
+StateWord = Literal["active", "paused", "completed", "failed", "cancelled"]
+SLICES_SHOWN = 100
+
+
+class CreateSinkBackfill(Body):
+    table: str | None = Field(None, min_length=1, max_length=255, description="schema.table")
+    sort_column: str | None = Field(None, min_length=1, max_length=63)
+    start_position: Position | None = None
+    end_position: Position | None = None
+    max_rows_per_second: int | None = Field(None, ge=1, lt=2**31)
+    reason: str | None = Field(None, max_length=1000)
+    dry_run: bool = False
+
+    def to_request(self) -> BackfillRequest:
+        return BackfillRequest(
+            table=self.table,
+            sort_column=self.sort_column,
+            start_position=_text(self.start_position),
+            end_position=_text(self.end_position),
+            max_rows_per_second=self.max_rows_per_second,
+            reason=self.reason,
+        )
+
+
+class UpdateSinkBackfill(Body):
+    state: State = Field(State.ACTIVE, description="active, paused or cancelled")
+
+
+class SliceCounts(BaseModel):
+    total: Count
+    completed: Count
+    failed: Count
+    running: Count
+
+
+class SinkBackfillAnswer(BaseModel):
+    id: str
+    state: StateWord
+    table: str
+    sink_consumer: str
+    sort_column: str | None
+    rows_initial_count: Count
+    rows_processed_count: Count
+    rows_ingested_count: Count
+    inserted_at: str
+    updated_at: str
+    canceled_at: str | None
+    completed_at: str | None
+    # ours
+    paused_at: str | None
+    failed_at: str | None
+    error: str | None
+    reason: str | None
+    progress: float = Field(ge=0, le=1)
+    rows_rejected_count: Count
+    rows_per_second: float | None
+    eta_seconds: float | None
+    slices: SliceCounts
+
+
+class PlannedSliceAnswer(BaseModel):
+    kind: Literal["keys", "nulls", "pages"]
+    lower: str | list[str] | None
+    upper: str | list[str] | None
+
+
+class SinkDryRunAnswer(BaseModel):
+    dry_run: Literal[True]
+    table: str
+    sort_column: str | None
+    estimated_rows: Count
+    slices_total: Count
+    slices: list[PlannedSliceAnswer]
+    blocked_by: str | None
+
+
+@router.get(
+    "/sinks/{sink}/backfills",
+    tags=["backfills"],
+    response_model_exclude_unset=True,
+    **needs(Scope.SINKS_READ),
+)
+def list_sink_backfills(
+    sink: str,
+    caller: CallerParam,
+    service: ServiceParam,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> Listed[SinkBackfillAnswer]:
+    """Newest first."""
+    found = service.sinks.get(caller.team_id, sink)
+    page = service.backfills.list_of_sink(found, limit=limit, cursor=cursor)
+    now = service.clock()
+    shown = [show_backfill(backfill, now) for backfill in page.items]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
+
+
+@router.post("/sinks/{sink}/backfills", tags=["backfills"], **needs(Scope.SINKS_WRITE))
+def create_sink_backfill(
+    sink: str,
+    body: Annotated[CreateSinkBackfill, body_of(CreateSinkBackfill)],
+    uid: UidParam,
+    caller: CallerParam,
+    service: ServiceParam,
+) -> SinkBackfillAnswer | SinkDryRunAnswer:
+    """Delivers a table again; with `dry_run` it only says how."""
+    found = service.sinks.get(caller.team_id, sink)
+    if body.dry_run:
+        return show_preview(service.backfills.preview(found, body.to_request()))
+    made = service.backfills.submit(found, body.to_request(), uid=uid, user_id=caller.user_id)
+    return show_backfill(made, service.clock())
+
+
+@router.get("/sinks/{sink}/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_READ))
+def get_sink_backfill(
+    sink: str, backfill: str, caller: CallerParam, service: ServiceParam
+) -> SinkBackfillAnswer:
+    found = service.sinks.get(caller.team_id, sink)
+    return show_backfill(service.backfills.get(found, backfill), service.clock())
+
+
+@router.patch("/sinks/{sink}/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_WRITE))
+@router.put("/sinks/{sink}/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_WRITE))
+def update_sink_backfill(
+    sink: str,
+    backfill: str,
+    body: Annotated[UpdateSinkBackfill, body_of(UpdateSinkBackfill)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> SinkBackfillAnswer:
+    """Pauses, resumes, cancels, or retries what failed; `{}` changes nothing."""
+    found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
+    if "state" in body.model_fields_set:
+        found = service.backfills.move(found, body.state, user_id=caller.user_id)
+    return show_backfill(found, service.clock())
+
+
+@router.get("/backfills", tags=["backfills"], **needs(Scope.SINKS_READ))
+def list_team_backfills(
+    caller: CallerParam,
+    service: ServiceParam,
+    state: Annotated[list[StateWord] | None, Query()] = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> Listed[SinkBackfillAnswer]:
+    """Of all the team's sinks, newest first."""
+    page = service.backfills.list_of_team(
+        caller.team_id, states=[State(word) for word in state or ()], limit=limit, cursor=cursor
+    )
+    now = service.clock()
+    return Listed(
+        data=[show_backfill(backfill, now) for backfill in page.items],
+        next_cursor=page.next_cursor,
+    )
+
+
+def show_backfill(backfill: Backfill, now: datetime) -> SinkBackfillAnswer:
+    counters = backfill.counters
+    progress = measure_progress(backfill, now)
+    initial = max(backfill.rows_estimated, counters.rows_read) if backfill.planned else 0
+    if backfill.status is Status.COMPLETED:
+        initial = counters.rows_read
+    return SinkBackfillAnswer(
+        id=backfill.uid,
+        state=State.of(backfill.status).value,
+        table=backfill.table or "",
+        sink_consumer=backfill.pipeline_name,
+        sort_column=",".join(backfill.spec.sort_columns) or None,
+        rows_initial_count=initial,
+        rows_processed_count=counters.rows_read,
+        rows_ingested_count=counters.rows_delivered,
+        inserted_at=seconds(backfill.created_at),
+        updated_at=seconds(backfill.updated_at),
+        canceled_at=microseconds(backfill.cancelled_at),
+        completed_at=microseconds(backfill.completed_at),
+        paused_at=microseconds(backfill.paused_at),
+        failed_at=microseconds(backfill.failed_at),
+        error=backfill.error,
+        reason=backfill.reason,
+        progress=progress.fraction,
+        rows_rejected_count=counters.rows_rejected,
+        rows_per_second=progress.rows_per_second,
+        eta_seconds=progress.eta_seconds,
+        slices=SliceCounts(
+            total=counters.slices_total,
+            completed=counters.slices_completed,
+            failed=counters.slices_failed,
+            running=counters.slices_running,
+        ),
+    )
+
+
+def show_preview(preview: Preview) -> SinkDryRunAnswer:
+    return SinkDryRunAnswer(
+        dry_run=True,
+        table=preview.table,
+        sort_column=",".join(preview.sort_columns) or None,
+        estimated_rows=max(0, preview.rows_estimated),
+        slices_total=len(preview.planned),
+        slices=[_show_planned(planned) for planned in preview.planned[:SLICES_SHOWN]],
+        blocked_by=preview.blocked_by.uid if preview.blocked_by else None,
+    )
+
+
+def _show_planned(planned: PlannedExtent) -> PlannedSliceAnswer:
+    extent = planned.extent
+    if isinstance(extent, KeyRange):
+        return PlannedSliceAnswer(kind="keys", lower=_key(extent.lower), upper=_key(extent.upper))
+    if isinstance(extent, CtidRange):
+        end = None if extent.end_page is None else f"{extent.relation} ({extent.end_page},0)"
+        first = f"{extent.relation} ({extent.first_page},0)"
+        return PlannedSliceAnswer(kind="pages", lower=first, upper=end)
+    return PlannedSliceAnswer(kind="nulls", lower=None, upper=None)
+
+
+def _key(parts: tuple[str, ...] | None) -> str | list[str] | None:
+    """One column as text, several as a list."""
+    if parts is None:
+        return None
+    return parts[0] if len(parts) == 1 else list(parts)
+
+
+def _text(position: str | int | float | None) -> str | None:
+    return None if position is None else str(position)

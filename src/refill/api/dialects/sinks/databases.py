@@ -1,0 +1,228 @@
+"""Databases over HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import BaseModel, Field
+
+from refill.api.body import Body, body_of
+from refill.api.dialects.sinks.forms import (
+    Count,
+    Cursor,
+    Limit,
+    Listed,
+    Name,
+    Text,
+    cut,
+    listed,
+    microseconds,
+    seconds,
+)
+from refill.api.dialects.sinks.router import needs, router
+from refill.api.document import SinkError
+from refill.api.gate import CallerParam, ServiceParam
+from refill.api.route import UidParam
+from refill.domain.access import Scope
+from refill.domain.pipeline import Database
+from refill.service import Service
+from refill.service.options import masked
+
+_CONNECTION = ("hostname", "port", "database", "username", "password", "ssl")
+
+
+class ReplicationSlotBody(Body):
+    """Kept for live changes; backfills need none."""
+
+    id: Text | None = None
+    publication_name: Text
+    slot_name: Text
+    status: Literal["active", "disabled"] = "active"
+
+
+class UpdateDatabase(Body):
+    name: Name | None = None
+    url: Annotated[str, Field(min_length=1, max_length=2000)] | None = Field(
+        None, description="instead of the fields below, which win over it"
+    )
+    hostname: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    database: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    username: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    password: Annotated[str, Field(max_length=1000)] | None = None
+    ssl: bool | None = None
+    ipv6: Literal[False] | None = None
+    use_local_tunnel: Literal[False] | None = None
+    annotations: dict[str, Any] | None = None
+    replication_slots: Annotated[list[ReplicationSlotBody], Field(max_length=10)] | None = None
+
+    def fields(self) -> dict[str, Any]:
+        given = {name: getattr(self, name) for name in _CONNECTION}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def slots(self) -> list[dict[str, Any]] | None:
+        if self.replication_slots is None:
+            return None
+        return [slot.model_dump(exclude_none=True) for slot in self.replication_slots]
+
+
+class CreateDatabase(UpdateDatabase):
+    name: Name
+
+
+class ReplicationSlotAnswer(BaseModel):
+    id: str
+    publication_name: str
+    slot_name: str
+    status: str
+
+
+class DatabaseAnswer(BaseModel):
+    id: str
+    name: str
+    hostname: str
+    port: int
+    database: str
+    username: str
+    password: str
+    ssl: bool
+    ipv6: bool
+    use_local_tunnel: bool
+    annotations: dict[str, Any]
+    replication_slots: list[ReplicationSlotAnswer]
+    # ours
+    tables_count: Count
+    tables_refreshed_at: str | None
+    inserted_at: str
+    updated_at: str
+
+
+class DeletedDatabase(BaseModel):
+    id: str
+    success: Literal[True]
+    deleted: Literal[True]
+
+
+class Probed(BaseModel):
+    success: Literal[True]
+
+
+class ProbeFailed(BaseModel):
+    success: Literal[False]
+    reason: str
+
+
+_PROBE: dict[str, Any] = needs(Scope.DATABASES_WRITE)
+_PROBE["responses"] = {
+    **_PROBE["responses"],
+    422: {"model": ProbeFailed | SinkError, "description": "it does not work, and why"},
+}
+
+
+@router.post(
+    "/postgres_databases", status_code=201, tags=["databases"], **needs(Scope.DATABASES_WRITE)
+)
+def create_database(
+    body: Annotated[CreateDatabase, body_of(CreateDatabase)],
+    uid: UidParam,
+    caller: CallerParam,
+    service: ServiceParam,
+) -> DatabaseAnswer:
+    """Adds a source; it need not be reachable yet."""
+    made = service.databases.create(
+        team_id=caller.team_id,
+        uid=uid,
+        name=body.name,
+        fields=body.fields(),
+        url=body.url,
+        annotations=body.annotations,
+        replication_slots=body.slots() or (),
+    )
+    return show_database(service, made)
+
+
+@router.get(
+    "/postgres_databases",
+    tags=["databases"],
+    response_model_exclude_unset=True,
+    **needs(Scope.DATABASES_READ),
+)
+def list_databases(
+    caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
+) -> Listed[DatabaseAnswer]:
+    found = service.databases.list_all(caller.team_id)
+    page, after = cut(found, lambda database: database.id, limit=limit, cursor=cursor)
+    shown = [show_database(service, database) for database in page]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=after)
+
+
+@router.get("/postgres_databases/{database}", tags=["databases"], **needs(Scope.DATABASES_READ))
+def get_database(database: str, caller: CallerParam, service: ServiceParam) -> DatabaseAnswer:
+    return show_database(service, service.databases.get(caller.team_id, database))
+
+
+@router.patch("/postgres_databases/{database}", tags=["databases"], **needs(Scope.DATABASES_WRITE))
+@router.put("/postgres_databases/{database}", tags=["databases"], **needs(Scope.DATABASES_WRITE))
+def update_database(
+    database: str,
+    body: Annotated[UpdateDatabase, body_of(UpdateDatabase)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> DatabaseAnswer:
+    """What is not given stays as it is."""
+    updated = service.databases.update(
+        team_id=caller.team_id,
+        id_or_name=database,
+        name=body.name,
+        fields=body.fields(),
+        url=body.url,
+        annotations=body.annotations,
+        replication_slots=body.slots(),
+    )
+    return show_database(service, updated)
+
+
+@router.delete("/postgres_databases/{database}", tags=["databases"], **needs(Scope.DATABASES_WRITE))
+def delete_database(database: str, caller: CallerParam, service: ServiceParam) -> DeletedDatabase:
+    """Refused while a sink or a transfer reads it."""
+    gone = service.databases.delete(caller.team_id, database)
+    return DeletedDatabase(id=gone.id, success=True, deleted=True)
+
+
+@router.post("/postgres_databases/{database}/test_connection", tags=["databases"], **_PROBE)
+def test_database(
+    database: str, response: Response, caller: CallerParam, service: ServiceParam
+) -> Probed | ProbeFailed:
+    """Connects, and says what is wrong when it cannot."""
+    return _probed(response, service.databases.test(caller.team_id, database))
+
+
+@router.post("/postgres_databases/{database}/refresh_tables", tags=["databases"], **_PROBE)
+def refresh_tables(
+    database: str, response: Response, caller: CallerParam, service: ServiceParam
+) -> Probed | ProbeFailed:
+    """Reads the catalogue of its tables again."""
+    return _probed(response, service.databases.refresh(caller.team_id, database))
+
+
+def _probed(response: Response, reason: str | None) -> Probed | ProbeFailed:
+    if reason is None:
+        return Probed(success=True)
+    response.status_code = 422
+    return ProbeFailed(success=False, reason=reason)
+
+
+def show_database(service: Service, database: Database) -> DatabaseAnswer:
+    options = masked(service.connectors.get(database.type), database.options)
+    return DatabaseAnswer(
+        id=database.id,
+        name=database.name,
+        **{name: options[name] for name in _CONNECTION},
+        ipv6=False,
+        use_local_tunnel=False,
+        annotations=dict(database.annotations),
+        replication_slots=[ReplicationSlotAnswer(**slot) for slot in database.replication_slots],
+        tables_count=len(database.catalogue),
+        tables_refreshed_at=microseconds(database.catalogue_at),
+        inserted_at=seconds(database.created_at),
+        updated_at=seconds(database.updated_at),
+    )

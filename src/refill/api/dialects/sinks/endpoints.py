@@ -1,0 +1,129 @@
+"""HTTP endpoints over HTTP."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from refill.api.body import Body, body_of
+from refill.api.dialects.sinks.forms import Cursor, Limit, Listed, Name, cut, listed, seconds
+from refill.api.dialects.sinks.router import needs, router
+from refill.api.gate import CallerParam, ServiceParam
+from refill.api.route import UidParam
+from refill.domain.access import Scope
+from refill.domain.pipeline import HttpEndpoint
+from refill.service.options import MASK
+
+_PATH = "/destinations/http_endpoints"
+Headers = Annotated[dict[str, str], Field(max_length=100)]
+Url = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class CreateHttpEndpoint(Body):
+    name: Name
+    url: Url
+    headers: Headers = Field(default_factory=dict)
+    encrypted_headers: Headers = Field(default_factory=dict)
+
+
+class UpdateHttpEndpoint(Body):
+    name: Name | None = None
+    url: Url | None = None
+    headers: Headers | None = None
+    encrypted_headers: Headers | None = None
+
+
+class HttpEndpointAnswer(BaseModel):
+    id: str
+    name: str
+    url: str
+    headers: dict[str, str]
+    encrypted_headers: dict[str, str] = Field(description="their values never come back")
+    inserted_at: str
+    updated_at: str
+
+
+class DeletedHttpEndpoint(BaseModel):
+    id: str
+    success: Literal[True]
+    deleted: Literal[True]
+
+
+@router.post(_PATH, status_code=201, tags=["http endpoints"], **needs(Scope.SINKS_WRITE))
+def create_http_endpoint(
+    body: Annotated[CreateHttpEndpoint, body_of(CreateHttpEndpoint)],
+    uid: UidParam,
+    caller: CallerParam,
+    service: ServiceParam,
+) -> HttpEndpointAnswer:
+    made = service.endpoints.create(
+        team_id=caller.team_id,
+        uid=uid,
+        name=body.name,
+        url=body.url,
+        headers=body.headers,
+        encrypted_headers=body.encrypted_headers,
+    )
+    return show_endpoint(made)
+
+
+@router.get(
+    _PATH,
+    tags=["http endpoints"],
+    response_model_exclude_unset=True,
+    **needs(Scope.SINKS_READ),
+)
+def list_http_endpoints(
+    caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
+) -> Listed[HttpEndpointAnswer]:
+    found = service.endpoints.list_all(caller.team_id)
+    page, after = cut(found, lambda endpoint: endpoint.id, limit=limit, cursor=cursor)
+    shown = [show_endpoint(endpoint) for endpoint in page]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=after)
+
+
+@router.get(_PATH + "/{endpoint}", tags=["http endpoints"], **needs(Scope.SINKS_READ))
+def get_http_endpoint(
+    endpoint: str, caller: CallerParam, service: ServiceParam
+) -> HttpEndpointAnswer:
+    return show_endpoint(service.endpoints.get(caller.team_id, endpoint))
+
+
+@router.patch(_PATH + "/{endpoint}", tags=["http endpoints"], **needs(Scope.SINKS_WRITE))
+@router.put(_PATH + "/{endpoint}", tags=["http endpoints"], **needs(Scope.SINKS_WRITE))
+def update_http_endpoint(
+    endpoint: str,
+    body: Annotated[UpdateHttpEndpoint, body_of(UpdateHttpEndpoint)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> HttpEndpointAnswer:
+    """What is not given stays as it is."""
+    updated = service.endpoints.update(
+        team_id=caller.team_id,
+        id_or_name=endpoint,
+        name=body.name,
+        url=body.url,
+        headers=body.headers,
+        encrypted_headers=body.encrypted_headers,
+    )
+    return show_endpoint(updated)
+
+
+@router.delete(_PATH + "/{endpoint}", tags=["http endpoints"], **needs(Scope.SINKS_WRITE))
+def delete_http_endpoint(
+    endpoint: str, caller: CallerParam, service: ServiceParam
+) -> DeletedHttpEndpoint:
+    """Refused while a sink sends to it."""
+    gone = service.endpoints.delete(caller.team_id, endpoint)
+    return DeletedHttpEndpoint(id=gone.id, success=True, deleted=True)
+
+
+def show_endpoint(endpoint: HttpEndpoint) -> HttpEndpointAnswer:
+    return HttpEndpointAnswer(
+        id=endpoint.id,
+        name=endpoint.name,
+        url=endpoint.url,
+        headers=dict(endpoint.headers),
+        encrypted_headers=dict.fromkeys(endpoint.encrypted_headers, MASK),
+        inserted_at=seconds(endpoint.created_at),
+        updated_at=seconds(endpoint.updated_at),
+    )

@@ -1,0 +1,78 @@
+"""Forms that the answers of the sink dialect share: times, names, lists with a cursor."""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from refill.domain.errors import Invalid
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+Name = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_ .:@+-]*$", min_length=1, max_length=200)
+]
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
+Limit = Annotated[int | None, Query(ge=1, le=1000, description="how many at most")]
+Cursor = Annotated[
+    str | None, Query(max_length=500, description="`next_cursor` of the page before")
+]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Listed(BaseModel, Generic[A]):
+    """A list; `next_cursor` comes with `limit`, and is null on the last page."""
+
+    data: list[A]
+    next_cursor: str | None = None
+
+
+def seconds(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def microseconds(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def listed(
+    shown: list[A], *, limit: int | None, cursor: str | None, next_cursor: str | None
+) -> Listed[A]:
+    """Without a limit or a cursor the answer has no `next_cursor`: it is all there is."""
+    if limit is None and cursor is None:
+        return Listed[A](data=shown)
+    return Listed[A](data=shown, next_cursor=next_cursor)
+
+
+def cut(
+    items: Sequence[T], identify: Callable[[T], str], *, limit: int | None, cursor: str | None
+) -> tuple[tuple[T, ...], str | None]:
+    """A page of a list that is short enough to be read whole, and the cursor of the next one."""
+    start = 0
+    if cursor is not None:
+        last = _decode(cursor)
+        places = {identify(item): place for place, item in enumerate(items)}
+        if last not in places:
+            raise Invalid.of("cursor", "is not one of this list; begin again without it")
+        start = places[last] + 1
+    page = tuple(items[start:] if limit is None else items[start : start + limit])
+    more = start + len(page) < len(items)
+    return page, _encode(identify(page[-1])) if more and page else None
+
+
+def _encode(identity: str) -> str:
+    return base64.urlsafe_b64encode(identity.encode()).decode()
+
+
+def _decode(cursor: str) -> str | None:
+    try:
+        return base64.urlsafe_b64decode(cursor.encode()).decode()
+    except (binascii.Error, UnicodeError, ValueError):
+        return None

@@ -1,0 +1,66 @@
+"""Sinks over HTTP."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel
+
+from refill.api.body import body_of
+from refill.api.dialects.sinks.forms import Cursor, Limit, Listed, cut, listed
+from refill.api.dialects.sinks.router import needs, router
+from refill.api.dialects.sinks.sink_forms import CreateSink, SinkAnswer, UpdateSink, show_sink
+from refill.api.gate import CallerParam, ServiceParam
+from refill.api.route import UidParam
+from refill.domain.access import Scope
+
+
+class DeletedSink(BaseModel):
+    id: str
+    deleted: Literal[True]
+
+
+@router.post("/sinks", tags=["sinks"], **needs(Scope.SINKS_WRITE))
+def create_sink(
+    body: Annotated[CreateSink, body_of(CreateSink)],
+    uid: UidParam,
+    caller: CallerParam,
+    service: ServiceParam,
+) -> SinkAnswer:
+    """With `initial_backfill`, every table it covers is delivered at once."""
+    made = service.sinks.create(team_id=caller.team_id, uid=uid, draft=body.to_draft())
+    if body.initial_backfill:
+        service.backfills.submit_initial(made, user_id=caller.user_id)
+    return show_sink(service.sinks.view(made))
+
+
+@router.get("/sinks", tags=["sinks"], response_model_exclude_unset=True, **needs(Scope.SINKS_READ))
+def list_sinks(
+    caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
+) -> Listed[SinkAnswer]:
+    found = service.sinks.list_all(caller.team_id)
+    page, after = cut(found, lambda sink: sink.id, limit=limit, cursor=cursor)
+    shown = [show_sink(view) for view in service.sinks.views(caller.team_id, page)]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=after)
+
+
+@router.get("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_READ))
+def get_sink(sink: str, caller: CallerParam, service: ServiceParam) -> SinkAnswer:
+    return show_sink(service.sinks.view(service.sinks.get(caller.team_id, sink)))
+
+
+@router.patch("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))
+@router.put("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))
+def update_sink(
+    sink: str,
+    body: Annotated[UpdateSink, body_of(UpdateSink)],
+    caller: CallerParam,
+    service: ServiceParam,
+) -> SinkAnswer:
+    """What is not given stays; backfills under way go on as they were frozen."""
+    updated = service.sinks.update(team_id=caller.team_id, id_or_name=sink, draft=body.to_draft())
+    return show_sink(service.sinks.view(updated))
+
+
+@router.delete("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))
+def delete_sink(sink: str, caller: CallerParam, service: ServiceParam) -> DeletedSink:
+    """Its active backfills are cancelled with it."""
+    return DeletedSink(id=service.sinks.delete(caller.team_id, sink).id, deleted=True)

@@ -1,0 +1,101 @@
+"""The slices of a backfill, and the rows it could not deliver."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from refill.api.dialects.sinks.forms import Count, Cursor, Limit, Listed, microseconds
+from refill.api.dialects.sinks.router import needs, router
+from refill.api.gate import CallerParam, ServiceParam
+from refill.domain.access import Scope
+from refill.domain.slice import Reject, Slice
+
+
+class SinkSliceAnswer(BaseModel):
+    index: Count
+    state: Literal["pending", "running", "completed", "failed", "cancelled"]
+    extent: dict[str, Any]
+    attempt: Count
+    failures: Count
+    rows_estimated: Count
+    rows_read: Count
+    rows_delivered: Count
+    rows_filtered: Count
+    rows_rejected: Count
+    bytes_written: Count
+    seconds: float
+    error: str | None
+    queued_at: str | None
+    started_at: str | None
+    ended_at: str | None
+
+
+class RejectAnswer(BaseModel):
+    slice: Count
+    key: list[str | None]
+    reason: str
+    detail: str | None
+
+
+@router.get(
+    "/sinks/{sink}/backfills/{backfill}/slices", tags=["backfills"], **needs(Scope.SINKS_READ)
+)
+def list_sink_slices(
+    sink: str,
+    backfill: str,
+    caller: CallerParam,
+    service: ServiceParam,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> Listed[SinkSliceAnswer]:
+    """In their order; none before the backfill is planned, nor after they were pruned."""
+    found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
+    page = service.backfills.slices(found, limit=limit, cursor=cursor)
+    return Listed(data=[_show(part) for part in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/sinks/{sink}/backfills/{backfill}/rejects", tags=["backfills"], **needs(Scope.SINKS_READ)
+)
+def list_sink_rejects(
+    sink: str,
+    backfill: str,
+    caller: CallerParam,
+    service: ServiceParam,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> Listed[RejectAnswer]:
+    """Rows that could not be delivered: their keys, and why."""
+    found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
+    page = service.backfills.rejects(found, limit=limit, cursor=cursor)
+    return Listed(
+        data=[_show_reject(part, reject) for part, reject in page.items],
+        next_cursor=page.next_cursor,
+    )
+
+
+def _show(part: Slice) -> SinkSliceAnswer:
+    return SinkSliceAnswer(
+        index=part.index,
+        state=part.state.value,
+        extent=part.extent.model_dump(mode="json", exclude={"snapshot"}),
+        attempt=part.attempt,
+        failures=part.failures,
+        rows_estimated=part.rows_estimated,
+        rows_read=part.rows_read,
+        rows_delivered=part.rows_delivered,
+        rows_filtered=part.rows_filtered,
+        rows_rejected=part.rows_rejected,
+        bytes_written=part.bytes_written,
+        seconds=part.seconds,
+        error=part.error,
+        queued_at=microseconds(part.queued_at),
+        started_at=microseconds(part.started_at),
+        ended_at=microseconds(part.ended_at),
+    )
+
+
+def _show_reject(part: Slice, reject: Reject) -> RejectAnswer:
+    return RejectAnswer(
+        slice=part.index, key=list(reject.key), reason=reject.reason, detail=reject.detail
+    )
