@@ -13,7 +13,12 @@ from typing import Any, TextIO
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 backfill_id: ContextVar[int | None] = ContextVar("backfill_id", default=None)
 
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 _SECRET_NAMES = re.compile(r"password|secret|token|authorization|passwd|nkey|jwt|api_key", re.I)
 # what a secret looks like inside a sentence: our own tokens, and passwords of URLs
 _SECRETS_IN_TEXT = (
@@ -97,6 +102,8 @@ def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    # it tells every start in ten lines
+    logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
     # uvicorn's own handlers would print every line twice, and without the request id
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)

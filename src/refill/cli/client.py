@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from refill.cli.output import ExitCode, Stopped
 from refill.settings import ClientSettings
+
+if TYPE_CHECKING:
+    import httpx
 
 Answer = dict[str, Any]
 
@@ -17,7 +19,7 @@ Answer = dict[str, Any]
 class Client:
     """Both dialects of one server, with one key."""
 
-    def __init__(self, http: httpx.Client, team: int) -> None:
+    def __init__(self, http: "httpx.Client", team: int) -> None:
         self._http = http
         self.team = team
 
@@ -43,6 +45,8 @@ class Client:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, Any] | None = None,
     ) -> Answer:
+        import httpx
+
         try:
             answer = self._http.request(method, path, json=body, params=query)
         except httpx.HTTPError as error:
@@ -76,6 +80,8 @@ class Refusal(Stopped):
 @contextmanager
 def connect(settings: ClientSettings, home: Path | None = None) -> Iterator[Client]:
     """By URL and key; or, with a home, to the server that runs on it, with a key of its own."""
+    import httpx
+
     url = settings.url
     key = settings.api_key.get_secret_value() if settings.api_key else None
     if home is not None:
@@ -99,10 +105,10 @@ def connect(settings: ClientSettings, home: Path | None = None) -> Iterator[Clie
 
 def _proxied(url: str) -> bool:
     """A proxy of the machine is for the world outside, not for its own loopback."""
-    return httpx.URL(url).host not in ("127.0.0.1", "localhost", "::1")
+    return urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1")
 
 
-def _parsed(answer: httpx.Response) -> Answer:
+def _parsed(answer: "httpx.Response") -> Answer:
     if not answer.content:
         return {}
     try:
@@ -114,7 +120,7 @@ def _parsed(answer: httpx.Response) -> Answer:
     raise Stopped(f"{answer.url} is no refill server: its answer is not JSON.")
 
 
-def _sentence(answer: httpx.Response) -> str:
+def _sentence(answer: "httpx.Response") -> str:
     """What either dialect says is wrong."""
     try:
         body = answer.json()
@@ -122,17 +128,17 @@ def _sentence(answer: httpx.Response) -> str:
         return f"The server answered {answer.status_code} {answer.reason_phrase}."
     if isinstance(body, dict) and isinstance(error := body.get("error"), dict):
         said = [str(error.get("message", "")), str(error.get("description") or "")]
-        return " ".join(part for part in said if part)
+        return ": ".join(part.rstrip(".") for part in said if part) + "."
     if isinstance(body, dict) and "summary" in body:
         fields = body.get("validation_errors") or {}
         details = [f"{field}: {'; '.join(map(str, what))}" for field, what in fields.items()]
         summary = str(body["summary"])
         extra = [detail for detail in details if detail not in summary]
-        return f"{summary} {' '.join(extra)}".strip()
+        return ": ".join([summary.rstrip("."), *extra]).rstrip(".") + "."
     return f"The server answered {answer.status_code} {answer.reason_phrase}."
 
 
-def _reason(error: httpx.HTTPError) -> str:
+def _reason(error: "httpx.HTTPError") -> str:
     cause: BaseException = error
     while (deeper := cause.__cause__ or cause.__context__) is not None:
         cause = deeper

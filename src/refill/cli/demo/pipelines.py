@@ -51,13 +51,7 @@ def make_pipelines(client: Client, postgres_port: int) -> Pipelines:
         {
             "display_name": "visits by date",
             "data_source_id": "shop",
-            "schema_id": "visits",
-            "accounts": [],
-            "segments": [],
-            "transfer_type": "standard",
-            "notification_recipients": [],
             "destination_id": destination,
-            "schedule": [],
             "data_source_settings": [
                 {"field_id": "table", "value": "public.visits"},
                 {"field_id": "date_column", "value": "visited_on"},
