@@ -7,12 +7,13 @@ import sqlalchemy as sa
 
 from refill.domain.backfill import Backfill, Counters, Origin, Status
 from refill.domain.errors import Superseded
+from refill.domain.pipeline import Spec
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, SliceState
 from refill.store import changes
 from refill.store.part import Part
 from refill.store.port import BackfillClaim, PlannedSlice
-from refill.store.rows import backfill_of
+from refill.store.rows import backfill_of, spec_to_json
 from refill.store.tables import among, backfills, slices, targets
 
 _PORTION = 5_000  # rows per INSERT statement
@@ -37,7 +38,12 @@ class Leases(Part):
         )
 
     def save_plan(
-        self, claim: BackfillClaim, slices: Iterable[PlannedSlice], *, rows_estimated: int
+        self,
+        claim: BackfillClaim,
+        slices: Iterable[PlannedSlice],
+        *,
+        rows_estimated: int,
+        spec: Spec | None = None,
     ) -> Backfill:
         planned = list(slices)
         with self._backend.write() as connection:
@@ -55,6 +61,8 @@ class Leases(Part):
                 "not_before": 0,
                 **changes.UNLEASED,
             }
+            if spec is not None:
+                values["spec"] = spec_to_json(spec)
             if not planned and not row["seals"]:
                 changes.update(connection, row["id"], now, **values, started_at=now)
                 changes.end(connection, row, Status.COMPLETED, now)

@@ -306,10 +306,12 @@ class WorkStore(Protocol):
         slices: Iterable[PlannedSlice],
         *,
         rows_estimated: int,
+        spec: Spec | None = None,
     ) -> Backfill:
         """All slices in one transaction → SCHEDULED (COMPLETED where there are none and nothing
         is to seal). A backfill paused meanwhile stays paused, planned; one cancelled meanwhile
-        raises Superseded."""
+        raises Superseded. `spec`: what was frozen only now, because the source could not be asked
+        when the backfill was submitted (its table had no columns then)."""
 
     def claim_pack(self, worker: str, limits: PackLimits, lease_seconds: float) -> Pack | None:
         """Slices of one backfill, in order, each with a new attempt. Schedules go before history,
