@@ -3,6 +3,7 @@
 import pickle
 import re
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 VIEW = "source"
 _KEPT = "__refill_kept"
-_FAULT = re.compile(r"refill-fault:(\{.*?\}):end", re.DOTALL)
+_FAULT = re.compile(r"refill-fault:([A-Za-z0-9+/]+=*):")
 # SQLSTATE classes of what a person wrote or what the data holds, not of Spark's own troubles
 _USER_CLASSES = ("0A", "21", "22", "42")
 
@@ -77,6 +78,7 @@ class SqlLane:
 
         began = time.monotonic()
         observation = Observation()
+        counted = True
         order = self._order
         spec = order.job.spec
         try:
@@ -89,6 +91,12 @@ class SqlLane:
             task = WriteTask(order, ticket, self._sink, from_spark(result.schema))
             # a stage of its own: a read that breaks off must not look like the end of the data
             rows = result.repartition(1).mapInArrow(task, RECEIPT_SCHEMA).collect()
+            if not rows:
+                # Spark proved that nothing comes out and ran no task at all; yet a date that
+                # became empty has to be written as empty
+                nothing = session.range(0, 1, 1, 1).where("id < 0")
+                rows = nothing.mapInArrow(task, RECEIPT_SCHEMA).collect()
+                counted = False
         except PySparkException as exc:
             if self._cancelled():
                 raise EngineUnavailable("The pack was cancelled.") from exc
@@ -99,9 +107,8 @@ class SqlLane:
         except TransformFailed as exc:
             return failure(ticket, exc)
         seconds = round(time.monotonic() - began, 6)
-        return _balanced(
-            Receipt.model_validate_json(rows[0].receipt), _observed(observation), seconds
-        )
+        rows_read = _observed(observation) if counted else None
+        return _balanced(Receipt.model_validate_json(rows[0].receipt), rows_read, seconds)
 
 
 class ReadTask:
@@ -120,7 +127,8 @@ class ReadTask:
             with source_of(OPEN, source, order.source_options, order.context) as reading:
                 yield from _read(order, reading.get(), ticket, schema)
         except Exception as exc:
-            raise RuntimeError(f"refill-fault:{fault_of(exc).model_dump_json()}:end") from exc
+            text = b64encode(fault_of(exc).model_dump_json().encode()).decode()
+            raise RuntimeError(f"refill-fault:{text}:") from exc
 
 
 class WriteTask:
@@ -194,7 +202,7 @@ def fault_of_spark(exc: Exception) -> Fault | None:
     text = str(exc)
     ours = _FAULT.search(text)
     if ours:
-        return Fault.model_validate_json(ours[1])
+        return Fault.model_validate_json(b64decode(ours[1]))
     state = getattr(exc, "getSqlState", lambda: None)()
     if state and str(state)[:2] in _USER_CLASSES:
         return fault_of(TransformFailed(f"The SQL failed: {spark_sentence(exc)}"))

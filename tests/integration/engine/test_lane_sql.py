@@ -22,7 +22,8 @@ def staged(receipt: Receipt) -> Any:
 
 def test_the_sql_runs_over_each_slice(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select id, upper(name) as name from source where id % 2 = 0")
-    receipts = spark_engine.run(make_order(tmp_path, [make_ticket(0), make_ticket(1)], spec=spec))
+    tickets = [make_ticket(0), make_ticket(1)]
+    receipts = spark_engine.run(make_order(tmp_path, tickets, spec=spec, seconds_budget=60))
 
     assert [(r.rows_read, r.rows_filtered, r.rows_delivered) for r in receipts] == [(10, 5, 5)] * 2
     first = staged(receipts[0])
@@ -82,7 +83,11 @@ def test_the_filter_comes_before_the_sql(spark_engine: SparkEngine, tmp_path: Pa
 def test_a_read_that_fails_keeps_its_reason(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select id from source")
     order = make_order(
-        tmp_path, [key_ticket(1), key_ticket(2)], spec=spec, options={"read_fails_at": (1,)}
+        tmp_path,
+        [key_ticket(1), key_ticket(2)],
+        spec=spec,
+        options={"read_fails_at": (1,)},
+        seconds_budget=60,
     )
     first, second = spark_engine.run(order)
 
