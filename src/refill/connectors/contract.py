@@ -80,6 +80,9 @@ class Written:
     rejects: tuple[Reject, ...] = ()
     staged: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    # an earlier execution of the slice was delivered and stands: these are its counts, and the
+    # batches were not taken
+    delivered_before: bool = False
 
 
 class Source(ABC):
@@ -161,6 +164,11 @@ class Sink(ABC):
         self, job: Job, ticket: Ticket, schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]
     ) -> Written:
         """Delivers the slice, or stages it. Pulls the next batch only when it has room."""
+
+    def delivered(self, job: Job, tickets: Sequence[Ticket]) -> list[Written | None]:
+        """What the sink's own markers say of slices whose end nobody heard of; None: no marker.
+        Markers may fade after days: ask before, also for a backfill that is paused."""
+        return [None] * len(tickets)
 
     def publish(self, job: Job, deliveries: Sequence[tuple[Ticket, Receipt]]) -> None:  # noqa: B027
         """Makes what was staged visible, each slice at once. Safe to do again."""

@@ -1,0 +1,123 @@
+"""The marker of a slice: a consumer group's offset, committed in the slice's own transaction.
+
+It is there if and only if the slice's messages are. Brokers forget the offsets of groups without
+members after a while (`offsets.retention.minutes`, seven days unless changed), long after any
+retry; the last step of a backfill deletes them.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+
+from refill.connectors.contract import Job, Written
+from refill.connectors.kafka.cluster import Cluster
+from refill.connectors.kafka.faults import error_of
+from refill.domain.slice import Reject, Ticket
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+# brokers take 4096 bytes of text with an offset (`offset.metadata.max.bytes`)
+TEXT_LIMIT = 3500
+_DELETED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What the attempt that committed said of itself."""
+
+    attempt: int
+    written: Written
+
+
+def name_of(job: Job, index: int) -> str:
+    """The slice's transactional id, and the group of its marker."""
+    return f"{_prefix(job)}{index}"
+
+
+def _prefix(job: Job) -> str:
+    return f"refill-{job.backfill_uid}-"
+
+
+def send(producer: "Producer", job: Job, ticket: Ticket, topic: str, written: Written) -> None:
+    """Adds the marker to the open transaction."""
+    name = name_of(job, ticket.index)
+    # needs no broker and joins nothing: it only lends its name
+    consumer = Consumer({"group.id": name, "log_level": 0})
+    try:
+        group = consumer.consumer_group_metadata()
+    finally:
+        consumer.close()
+    text = _text(ticket.attempt, written)
+    offsets = [TopicPartition(topic, 0, written.rows_delivered, text)]
+    producer.send_offsets_to_transaction(offsets, group, 30)
+
+
+def find(cluster: Cluster, job: Job, index: int, topic: str) -> Marker | None:
+    """Read at stable offsets, after the older attempts were fenced: nothing is still on its way."""
+    name = name_of(job, index)
+    wanted = [ConsumerGroupTopicPartitions(name, [TopicPartition(topic, 0)])]
+    found = cluster.ask(
+        lambda: cluster.admin.list_consumer_group_offsets(wanted, require_stable=True)[name], 30
+    )
+    (offset,) = found.topic_partitions
+    if offset.offset < 0 or not offset.metadata:
+        return None
+    return _parse(offset.metadata)
+
+
+def delete_all(cluster: Cluster, job: Job) -> None:
+    """Every marker of a backfill."""
+    listed = cluster.ask(lambda: cluster.admin.list_consumer_groups())
+    prefix = _prefix(job)
+    names = [group.group_id for group in listed.valid if group.group_id.startswith(prefix)]
+    for start in range(0, len(names), _DELETED_AT_ONCE):
+        part = names[start : start + _DELETED_AT_ONCE]
+        for future in cluster.admin.delete_consumer_groups(part).values():
+            _wait_deleted(cluster, future)
+
+
+def _wait_deleted(cluster: Cluster, future: Any) -> None:
+    from confluent_kafka import KafkaException
+
+    try:
+        future.result(30)
+    except KafkaException as exc:
+        error = error_of(exc)
+        if error is None or error.code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise cluster.explained(exc) from exc
+
+
+def _text(attempt: int, written: Written) -> str:
+    """The counts, and as many of the rejected rows as there is room for."""
+    content: dict[str, Any] = {
+        "attempt": attempt,
+        "rows": written.rows_delivered,
+        "bytes": written.bytes_written,
+        "rejected": written.rows_rejected,
+        "rejects": [],
+    }
+    for reject in written.rejects:
+        content["rejects"].append([list(reject.key), reject.reason, reject.detail])
+        if len(json.dumps(content)) > TEXT_LIMIT:
+            content["rejects"].pop()
+            break
+    return json.dumps(content)
+
+
+def _parse(text: str) -> Marker:
+    content = json.loads(text)
+    rejects = tuple(
+        Reject(key=tuple(key), reason=reason, detail=detail)
+        for key, reason, detail in content["rejects"]
+    )
+    written = Written(
+        rows_delivered=content["rows"],
+        bytes_written=content["bytes"],
+        rows_rejected=content["rejected"],
+        rejects=rejects,
+        delivered_before=True,
+    )
+    return Marker(content["attempt"], written)

@@ -1,0 +1,238 @@
+"""Delivers slices to Kafka, each in a transaction of its own."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from refill.connectors.contract import Job, Sink, Written
+from refill.connectors.envelope import PORTION_BYTES, PORTION_ROWS, Envelope
+from refill.connectors.kafka import KafkaOptions, markers
+from refill.connectors.kafka.cluster import Cluster
+from refill.connectors.kafka.faults import error_of
+from refill.domain.errors import SinkUnavailable, Superseded, TooManyRejects
+from refill.domain.slice import Reject, Ticket
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# an open transaction holds back every read-committed reader of the topic: a slice takes about
+# five seconds, and one that was abandoned is given up by the broker after this
+TRANSACTION_SECONDS = 60
+# a throttled slice is slow because somebody asked for it; brokers allow 15 minutes
+THROTTLED_SECONDS = 600
+INIT_SECONDS = 30.0
+COMMIT_SECONDS = 30.0
+ABORT_SECONDS = 5.0
+QUEUED_ROWS = 3 * PORTION_ROWS
+OVERHEAD_BYTES = 100  # of a record and its batch, with room to spare
+REJECTS_KEPT = 1000
+
+
+class KafkaSink(Sink):
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._cluster = Cluster(options)
+
+    def test(self) -> None:
+        self._cluster.find_topic()
+
+    def prepare(self, job: Job, schema: "pa.Schema") -> None:
+        """A topic that is not there is told before the first slice is read."""
+        self._cluster.find_topic()
+
+    def write(
+        self, job: Job, ticket: Ticket, schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]
+    ) -> Written:
+        limit = self._cluster.message_limit()
+        seconds = THROTTLED_SECONDS if job.spec.max_rows_per_second else TRANSACTION_SECONDS
+        producer = self._producer(markers.name_of(job, ticket.index), limit, seconds)
+        try:
+            with self._cluster.errors_explained():
+                # the order matters: fence the older attempts, then look for what they committed,
+                # then begin; looked for first, a marker could appear in between
+                producer.init_transactions(INIT_SECONDS)
+                marker = markers.find(self._cluster, job, ticket.index, self._options.topic)
+                if marker is not None:
+                    return _standing(marker, ticket)
+                producer.begin_transaction()
+                slice_ = _OpenSlice(producer, self._options.topic, limit, seconds)
+                return self._deliver(slice_, job, ticket, schema, batches)
+        finally:
+            # whatever is left open here is aborted by the next attempt, or by the broker
+            _drop(producer)
+
+    def delivered(self, job: Job, tickets: Sequence[Ticket]) -> list[Written | None]:
+        found = [
+            markers.find(self._cluster, job, ticket.index, self._options.topic)
+            for ticket in tickets
+        ]
+        return [marker.written if marker else None for marker in found]
+
+    def seal(self, job: Job) -> None:
+        markers.delete_all(self._cluster, job)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _deliver(
+        self,
+        slice_: "_OpenSlice",
+        job: Job,
+        ticket: Ticket,
+        schema: "pa.Schema",
+        batches: Iterator["pa.RecordBatch"],
+    ) -> Written:
+        envelope = Envelope(job, ticket, schema)
+        try:
+            for batch in batches:
+                for portion in envelope.portions(batch):
+                    slice_.send(envelope, portion)
+            written = slice_.written()
+            if written.rows_rejected > job.spec.max_rejects:
+                raise TooManyRejects(
+                    f"{written.rows_rejected} messages are larger than the topic "
+                    f"{self._options.topic!r} takes and {job.spec.max_rejects} rows may be "
+                    "rejected; raise its max.message.bytes, or the sink's max_rejects."
+                )
+            markers.send(slice_.producer, job, ticket, self._options.topic, written)
+            slice_.commit()
+        except BaseException:
+            with suppress(KafkaException):
+                slice_.producer.purge()
+                slice_.producer.abort_transaction(ABORT_SECONDS)
+            raise
+        return written
+
+    def _producer(self, name: str, limit: int, seconds: int) -> Producer:
+        return Producer(
+            self._cluster.settings(
+                **{
+                    "transactional.id": name,
+                    "transaction.timeout.ms": seconds * 1000,
+                    "compression.type": self._options.compression,
+                    # as other clients choose partitions, so that equal keys meet
+                    "partitioner": "murmur2_random",
+                    "message.max.bytes": max(1000, min(limit, 1_000_000_000)),
+                    "batch.size": max(1, min(limit, 1_000_000)),
+                    "batch.num.messages": 100_000,
+                    "linger.ms": 20,
+                    "queue.buffering.max.messages": 2 * QUEUED_ROWS,
+                    "queue.buffering.max.kbytes": 6 * PORTION_BYTES // 1024,
+                }
+            )
+        )
+
+
+class _OpenSlice:
+    """The transaction of one slice, from begin to commit."""
+
+    def __init__(self, producer: Producer, topic: str, limit: int, seconds: int) -> None:
+        self.producer = producer
+        self._topic = topic
+        self._limit = limit
+        self._deadline = time.monotonic() + seconds * 0.8
+        self._rows = 0
+        self._bytes = 0
+        self._rejected = 0
+        self._rejects: list[Reject] = []
+
+    def send(self, envelope: Envelope, portion: "pa.RecordBatch") -> None:
+        """Encodes and hands over; returns when librdkafka has room for the next."""
+        import polars as pl
+
+        messages = envelope.wrap(portion)
+        values = messages.values()
+        sizes = values.str.len_bytes()
+        if messages.key is not None:
+            sizes = sizes + messages.key.str.len_bytes()
+        key = messages.key
+        fits = sizes + OVERHEAD_BYTES <= self._limit
+        if not fits.all():
+            self._reject(envelope, portion, sizes, fits)
+            values, sizes = values.filter(fits), sizes.filter(fits)
+            key = key.filter(fits) if key is not None else None
+        payloads = values.cast(pl.Binary).to_list()
+        if key is None:
+            handed = [{"value": value} for value in payloads]
+        else:
+            keys = key.cast(pl.Binary).to_list()
+            handed = [{"key": k, "value": v} for k, v in zip(keys, payloads, strict=True)]
+        self._hand_over(handed)
+        self._rows += len(handed)
+        self._bytes += int(sizes.sum())
+
+    def _hand_over(self, handed: list[dict[str, Any]]) -> None:
+        while handed:
+            while len(self.producer) > QUEUED_ROWS:
+                self._wait()
+            taken = self.producer.produce_batch(self._topic, handed)
+            if taken == len(handed):
+                break
+            handed = [message for message in handed if "_error" in message]
+            for message in handed:
+                error = message.pop("_error")
+                if error.code() != KafkaError._QUEUE_FULL:
+                    self._fail(error)
+            self._wait()
+        self.producer.poll(0)
+
+    def _wait(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise SinkUnavailable(
+                "Kafka takes the messages too slowly for one transaction; the slice is tried again."
+            )
+        self.producer.poll(0.01)
+
+    def _fail(self, error: Any) -> None:
+        """A transaction that failed says so to every later call, and why only to its commit."""
+        if error.code() == KafkaError._STATE:
+            self.producer.commit_transaction(ABORT_SECONDS)
+        raise KafkaException(error)
+
+    def _reject(self, envelope: Envelope, portion: "pa.RecordBatch", sizes: Any, fits: Any) -> None:
+        rows = (~fits).arg_true().to_list()
+        self._rejected += len(rows)
+        for row in rows[: REJECTS_KEPT - len(self._rejects)]:
+            detail = f"{sizes[row]} bytes; the topic takes {self._limit}"
+            self._rejects.append(envelope.reject(portion, row, "message too large", detail))
+
+    def written(self) -> Written:
+        return Written(
+            rows_delivered=self._rows,
+            bytes_written=self._bytes,
+            rows_rejected=self._rejected,
+            rejects=tuple(self._rejects),
+        )
+
+    def commit(self) -> None:
+        """Commits, again where the cluster only needs a moment. A commit whose answer is lost may
+        have happened: the next attempt finds its marker, or aborts it."""
+        deadline = time.monotonic() + COMMIT_SECONDS
+        if time.monotonic() > self._deadline:
+            raise SinkUnavailable(
+                "The slice took longer than its Kafka transaction may stay open; it is tried again."
+            )
+        while True:
+            try:
+                self.producer.commit_transaction(COMMIT_SECONDS)
+                return
+            except KafkaException as exc:
+                error = error_of(exc)
+                if error is None or not error.retriable() or time.monotonic() > deadline:
+                    raise
+
+
+def _standing(marker: markers.Marker, ticket: Ticket) -> Written:
+    if marker.attempt > ticket.attempt:
+        raise Superseded("A newer attempt of this slice was delivered to Kafka already.")
+    return marker.written
+
+
+def _drop(producer: Producer) -> None:
+    """Frees the client. One that was fenced cannot even be closed without saying so again."""
+    with suppress(KafkaException):
+        producer.purge()
+        producer.close()
