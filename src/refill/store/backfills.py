@@ -14,7 +14,7 @@ from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
 from refill.store.port import NewBackfill, Page
-from refill.store.rows import backfill_of, from_json, spec_to_json, to_json
+from refill.store.rows import backfill_of, dicts, from_json, spec_to_json, to_json
 from refill.store.summing import backfills_of
 from refill.store.tables import backfills, slices
 from refill.store.tables import holds as held
@@ -85,7 +85,7 @@ class Backfills(Part):
         if limit is not None:
             query = query.limit(limit + 1)
         with self._backend.read() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = dicts(connection.execute(query))
             return page_of(
                 rows, limit, lambda row: int(row["id"]), lambda kept: backfills_of(connection, kept)
             )

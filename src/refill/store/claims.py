@@ -13,7 +13,7 @@ from refill.domain.slice import SliceState
 from refill.store import changes
 from refill.store.part import Part
 from refill.store.port import ClaimedSlice, Pack, PackLimits
-from refill.store.rows import backfill_of, slice_of, to_datetime
+from refill.store.rows import backfill_of, dicts, slice_of, to_datetime
 from refill.store.tables import among, backfills, slices, tallies, targets
 
 HISTORY_EVERY = 4  # of so many claims, one goes to history before schedules
@@ -35,8 +35,9 @@ class Claims(Part):
         backfill costs more than the claim."""
         with self._backend.read() as connection:
             turn = connection.execute(_TURN).scalar_one()
-            query = _candidates(self._backend.now(connection), turn % HISTORY_EVERY == 3)
-            candidates = [row.id for row in connection.execute(query)]
+            query = _CANDIDATES[turn % HISTORY_EVERY == HISTORY_EVERY - 1]
+            now = {"now": self._backend.now(connection)}
+            candidates = list(connection.execute(query, now).scalars())
         # First those that nobody holds at this moment; then the others, waiting for each: a
         # backfill whose row is held by a finish for a millisecond must not look as if it had none.
         for waits in (False, True):
@@ -78,7 +79,7 @@ class Claims(Part):
         now = self._backend.now(connection)
         if _at_its_limit(connection, row):
             return None
-        found = _due_slices(connection, row["id"], limits, now)
+        found = _due_slices(connection, row, limits, now)
         fences = _lock_targets(connection, {part["target"] for part in found})
         busy = _busy_targets(connection, row["id"], fences)
         found = [part for part in found if part["target"] not in busy]
@@ -142,11 +143,13 @@ class Claims(Part):
 _SLICES = slices  # `heartbeat` has a parameter of that name
 
 
-def _candidates(now: int, history_first: bool) -> Any:
+def _candidates(history_first: bool) -> Any:
     """Backfills that seem to have something to run; `_take` has the last word."""
     other = slices.alias()
     due = sa.exists().where(
-        slices.c.backfill_id == backfills.c.id, _PENDING, slices.c.not_before <= now
+        slices.c.backfill_id == backfills.c.id,
+        _PENDING,
+        slices.c.not_before <= sa.bindparam("now"),
     )
     packs = (
         sa.select(sa.func.count(sa.distinct(slices.c.pack)))
@@ -156,7 +159,7 @@ def _candidates(now: int, history_first: bool) -> Any:
     taken = sa.exists().where(
         other.c.target == backfills.c.shared_target,
         among(other.c.state, SliceState.RUNNING),
-        other.c.backfill_id != backfills.c.id,
+        _differs(other.c.backfill_id, backfills.c.id),
     )
     first, second = (1, 0) if history_first else (0, 1)
     return (
@@ -173,6 +176,14 @@ def _candidates(now: int, history_first: bool) -> Any:
             backfills.c.id,
         )
     )
+
+
+def _differs(column: Any, backfill_id: Any) -> Any:
+    """As two ranges: `!=` would walk all that the backfill itself runs on the target."""
+    return (column < backfill_id) | (column > backfill_id)
+
+
+_CANDIDATES = {history_first: _candidates(history_first) for history_first in (False, True)}
 
 
 def _lock_runnable(
@@ -192,33 +203,33 @@ def _at_its_limit(connection: sa.Connection, row: sa.RowMapping) -> bool:
 
 
 def _due_slices(
-    connection: sa.Connection, backfill_id: int, limits: PackLimits, now: int
-) -> list[sa.RowMapping]:
+    connection: sa.Connection, row: sa.RowMapping, limits: PackLimits, now: int
+) -> list[dict[str, Any]]:
     """In order; at most this claim's share of what is pending, so that the slots end together."""
-    pending = (
-        sa.select(slices.c.id)
-        .where(slices.c.backfill_id == backfill_id, _PENDING)
-        .limit(limits.max_slices * 2 * limits.slots)
-        .subquery()
-    )
+    own = slices.c.backfill_id == row["id"]
+    most = limits.max_slices * 2 * limits.slots
+    pending = sa.select(slices.c.id).where(own, _PENDING).limit(most).subquery()
     count = connection.execute(sa.select(sa.func.count()).select_from(pending)).scalar_one()
     share = -(-count // (2 * limits.slots))
-    other = slices.alias()
-    taken = sa.exists().where(
-        other.c.target == slices.c.target,
-        among(other.c.state, SliceState.RUNNING),
-        other.c.backfill_id != backfill_id,
-    )
     query = (
         sa.select(slices)
-        .where(slices.c.backfill_id == backfill_id, _PENDING, slices.c.not_before <= now, ~taken)
+        .where(own, _PENDING, slices.c.not_before <= now)
         .order_by(slices.c.index)
         .limit(max(1, min(limits.max_slices, share)))
         .with_for_update(skip_locked=True, of=slices)
     )
-    found: list[sa.RowMapping] = []
+    if row["shared_target"] is None:
+        other = slices.alias()
+        query = query.where(
+            ~sa.exists().where(
+                other.c.target == slices.c.target,
+                among(other.c.state, SliceState.RUNNING),
+                _differs(other.c.backfill_id, row["id"]),
+            )
+        )
+    found: list[dict[str, Any]] = []
     rows = 0
-    for part in connection.execute(query).mappings():
+    for part in dicts(connection.execute(query)):
         found.append(part)
         rows += part["rows_estimated"] or UNKNOWN_ROWS
         if rows >= limits.max_rows:
@@ -246,7 +257,11 @@ def _busy_targets(
     """Targets on which a slice of another backfill, in whatever state that one is, still runs."""
     query = (
         sa.select(slices.c.target)
-        .where(slices.c.target.in_(sorted(keys)), _RUNNING, slices.c.backfill_id != backfill_id)
+        .where(
+            slices.c.target.in_(sorted(keys)),
+            _RUNNING,
+            _differs(slices.c.backfill_id, backfill_id),
+        )
         .distinct()
     )
     return frozenset(connection.execute(query).scalars())

@@ -15,9 +15,17 @@ from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Extent, Slice, SliceState
 from refill.domain.table import Record, Table
 
+AnyRow = sa.RowMapping | Mapping[str, Any]
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXTENT: TypeAdapter[Any] = TypeAdapter(Extent)
 _TABLES: TypeAdapter[tuple[Table, ...]] = TypeAdapter(tuple[Table, ...])
+
+
+def dicts(result: sa.CursorResult[Any]) -> list[dict[str, Any]]:
+    """Rows as plain dictionaries: several times faster to read than row mappings."""
+    names = tuple(result.keys())
+    return [dict(zip(names, row, strict=True)) for row in result]
 
 
 def to_micros(moment: datetime) -> int:
@@ -77,7 +85,7 @@ def counters_of(text: str) -> Counters:
     return Counters(**orjson.loads(text))
 
 
-def backfill_of(row: sa.RowMapping, counters: Counters) -> Backfill:
+def backfill_of(row: AnyRow, counters: Counters) -> Backfill:
     return Backfill(
         id=row["id"],
         uid=row["uid"],
@@ -113,7 +121,7 @@ def backfill_of(row: sa.RowMapping, counters: Counters) -> Backfill:
     )
 
 
-def slice_of(row: sa.RowMapping | Mapping[str, Any]) -> Slice:
+def slice_of(row: AnyRow) -> Slice:
     return Slice(
         id=row["id"],
         backfill_id=row["backfill_id"],

@@ -14,7 +14,7 @@ from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
 from refill.store.port import Page
-from refill.store.rows import from_json, slice_of, to_micros
+from refill.store.rows import dicts, from_json, slice_of, to_micros
 from refill.store.tables import backfills, rejects, slices
 
 SORT_FIELDS: dict[str, sa.Column[Any]] = {
@@ -48,7 +48,7 @@ class Slices(Part):
         if limit is not None:
             query = query.limit(limit + 1)
         with self._backend.read() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = dicts(connection.execute(query))
         return page_of(
             rows, limit, lambda row: int(row["index"]), lambda kept: [slice_of(r) for r in kept]
         )
@@ -108,7 +108,7 @@ class Slices(Part):
         if issues_only:
             query = query.where(slices.c.state == SliceState.FAILED.value)
         with self._backend.read() as connection:
-            rows = connection.execute(query).mappings()
+            rows = dicts(connection.execute(query))
             return tuple((slice_of(row), Origin(row["origin"])) for row in rows)
 
     def get_run(self, team_id: int, run_id: int) -> tuple[Slice, Backfill]:

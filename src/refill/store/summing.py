@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from refill.domain.backfill import Backfill, Counters
 from refill.domain.slice import SliceState
-from refill.store.rows import backfill_of, counters_of
+from refill.store.rows import AnyRow, backfill_of, counters_of
 from refill.store.tables import slices
 
 
@@ -51,7 +51,7 @@ def sum_counters(connection: sa.Connection, ids: Collection[int]) -> dict[int, C
     return {row["backfill_id"]: Counters(**{name: row[name] for name in _NAMES}) for row in rows}
 
 
-def backfills_of(connection: sa.Connection, rows: Sequence[sa.RowMapping]) -> list[Backfill]:
+def backfills_of(connection: sa.Connection, rows: Sequence[AnyRow]) -> list[Backfill]:
     """Records with their counters."""
     summed = sum_counters(connection, [row["id"] for row in rows if row["counters"] is None])
     return [
