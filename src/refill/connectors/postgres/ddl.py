@@ -1,0 +1,183 @@
+"""The table that is written: as it is at the destination, or as it is made there when absent."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from refill.connectors.contract import Job
+from refill.connectors.postgres.options import PostgresOptions
+from refill.connectors.postgres.quoting import identifier, literal, names, qualified
+from refill.connectors.postgres.sink_session import SinkSession
+from refill.domain.errors import SinkRefused
+from refill.domain.pipeline import Kind, Spec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Added to a transfer's table whose rows do not say their date by a column of type date.
+DATE_COLUMN = "_refill_date"
+
+_COLUMNS = """
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), t.typname::text, t.typtype::text
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = to_regclass({}) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+_UNIQUE = """
+SELECT array_to_string(array_agg(a.attname::text ORDER BY a.attname), E'\\x01')
+FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, position)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = to_regclass({}) AND i.indisunique AND i.indisvalid AND i.indimmediate
+  AND i.indpred IS NULL AND i.indexprs IS NULL AND k.position <= i.indnkeyatts
+GROUP BY i.indexrelid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetColumn:
+    name: str
+    type: str  # as format_type prints it
+    type_name: str  # pg_type.typname
+    kind: str  # pg_type.typtype
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the rows go, and how a repeat is recognised."""
+
+    schema: str
+    name: str
+    columns: dict[str, TargetColumn]
+    key: tuple[str, ...]  # what an upsert goes by; empty: rows are inserted
+    date_column: str | None  # what a transfer's date is deleted by
+
+    @property
+    def sql(self) -> str:
+        return qualified(self.schema, self.name)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+def target_name(options: PostgresOptions, spec: Spec) -> tuple[str, str]:
+    """(schema, table)."""
+    if spec.kind is Kind.TRANSFER:
+        name = spec.destination_table or ""
+        if options.schema_name is None and "." in name:
+            schema, _, name = name.partition(".")
+            return schema, name
+        return options.schema_name or "public", name
+    if options.table is None:
+        assert spec.table is not None
+        return spec.table.schema_name, spec.table.name
+    schema, _, name = options.table.rpartition(".")
+    return schema or "public", name
+
+
+def key_of(spec: Spec, schema: "pa.Schema") -> tuple[str, ...]:
+    """The source's key, where the rows still are the source's rows and carry all of it."""
+    if spec.table is None or (spec.transform and spec.kind is Kind.TRANSFER):
+        return ()
+    return spec.table.key if set(spec.table.key) <= set(schema.names) else ()
+
+
+def date_column_of(spec: Spec, schema: "pa.Schema") -> str | None:
+    """A column of type date that is the very date of the slice; else one that refill adds."""
+    if spec.kind is not Kind.TRANSFER:
+        return None
+    column = spec.date_column
+    if column in schema.names and spec.table is not None and not spec.transform:
+        known = spec.table.column(column or "")
+        if known is not None and known.type == "date":
+            return column
+    return DATE_COLUMN
+
+
+def ensure_target(
+    session: SinkSession, schema: str, name: str, job: Job, rows: "pa.Schema"
+) -> None:
+    """Makes what is absent. Creating is serialised: two workers may begin a backfill at once."""
+    session.execute("SELECT pg_advisory_xact_lock(hashtextextended('refill:ddl', 0))")
+    if session.row(f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(schema)}") is None:
+        session.execute(f"CREATE SCHEMA {identifier(schema)}")
+    sql = qualified(schema, name)
+    if session.row(f"SELECT 1 WHERE to_regclass({literal(sql)}) IS NOT NULL"):
+        return
+    key, day = key_of(job.spec, rows), date_column_of(job.spec, rows)
+    parts = [f"{identifier(field.name)} {column_type(field)}" for field in rows]
+    if day == DATE_COLUMN:
+        parts.append(f"{identifier(day)} date NOT NULL")
+    if key:
+        parts.append(f"PRIMARY KEY ({', '.join(names(key))})")
+    session.execute(f"CREATE TABLE {sql} ({', '.join(parts)})")
+    if day is not None:
+        session.execute(f"CREATE INDEX ON {sql} ({identifier(day)})")
+
+
+def read_target(
+    session: SinkSession, schema: str, name: str, job: Job, rows: "pa.Schema"
+) -> Target:
+    """The table as it is now; SinkRefused when the rows cannot go there."""
+    sql = literal(qualified(schema, name))
+    columns = {row[0]: TargetColumn(*row) for row in session.rows(_COLUMNS.format(sql))}
+    if not columns:
+        raise SinkRefused(f"The table {schema}.{name} is not at the destination any more.")
+    missing = [field.name for field in rows if field.name not in columns]
+    if missing:
+        raise SinkRefused(
+            f"The table {schema}.{name} has no column {', '.join(missing)}: add it there, "
+            "or leave it out of the pipeline."
+        )
+    key, day = key_of(job.spec, rows), date_column_of(job.spec, rows)
+    unique = {frozenset(row[0].split("\x01")) for row in session.rows(_UNIQUE.format(sql))}
+    if key and frozenset(key) not in unique:
+        if job.spec.kind is Kind.SINK:
+            raise SinkRefused(
+                f"The table {schema}.{name} has no unique key on ({', '.join(key)}), by which rows "
+                "are recognised: add one there."
+            )
+        key = ()
+    if day is not None and day not in columns:
+        raise SinkRefused(
+            f"The table {schema}.{name} has no column {day}, by which a date is replaced: add it "
+            f"there (ALTER TABLE … ADD COLUMN {day} date), or let refill make the table."
+        )
+    return Target(schema, name, columns, key, day)
+
+
+# For columns that come from a query or a transform, which no catalogue describes.
+_BY_ARROW = {
+    "bool": "boolean",
+    "int8": "smallint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "string": "text",
+    "large_string": "text",
+    "binary": "bytea",
+    "large_binary": "bytea",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp without time zone",
+}
+
+
+def column_type(field: "pa.Field[Any]") -> str:
+    """The source's own type where it is known, else the one that holds the Arrow type exactly."""
+    known = (field.metadata or {}).get(b"pg_type")
+    if known:
+        return str(known.decode())
+    arrow = str(field.type)
+    if arrow.startswith("timestamp[us, tz="):
+        return "timestamp with time zone"
+    if decimal := re.fullmatch(r"decimal\d+\((\d+), (-?\d+)\)", arrow):
+        return f"numeric({decimal[1]},{decimal[2]})"
+    if arrow not in _BY_ARROW:
+        raise SinkRefused(
+            f"The column {field.name!r} is of the type {arrow}, which has no counterpart in "
+            "PostgreSQL: cast it in the transform, to a string for instance."
+        )
+    return _BY_ARROW[arrow]

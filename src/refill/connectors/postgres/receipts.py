@@ -1,0 +1,173 @@
+"""Receipts: a slice and its receipt are one transaction, so the destination itself knows which
+attempt it holds. The higher (fence, attempt) wins; a stale one finds it and stops."""
+
+import hashlib
+from dataclasses import dataclass
+
+from refill.connectors.contract import Job
+from refill.connectors.postgres.quoting import literal, qualified
+from refill.connectors.postgres.sink_session import SinkSession
+from refill.domain.errors import Superseded
+from refill.domain.pipeline import Kind
+from refill.domain.slice import Ticket
+
+RECEIPTS = "_refill_receipts"
+
+
+def create_receipts(schema: str) -> str:
+    return (
+        f"CREATE TABLE IF NOT EXISTS {qualified(schema, RECEIPTS)} ("
+        "key text PRIMARY KEY, target text NOT NULL, fence bigint NOT NULL, "
+        "attempt bigint NOT NULL, nonce text NOT NULL, backfill text NOT NULL, "
+        "rows bigint NOT NULL, at timestamptz NOT NULL DEFAULT now())"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Receipted:
+    """What an earlier attempt of the same slice committed."""
+
+    fence: int
+    attempt: int
+    nonce: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One execution's claim on its slice, at the destination."""
+
+    schema: str
+    target: str  # with the id of the store's database: another store counts its fences anew
+    key: str  # of this slice; a transfer's date has the target to itself
+    ticket: Ticket
+    backfill_uid: str
+    shared: bool  # other slices of the same backfill write into the target too
+
+    @classmethod
+    def of(cls, schema: str, job: Job, ticket: Ticket) -> "Claim":
+        target = f"{ticket.target}@{job.spec.database_id}"
+        shared = job.spec.kind is Kind.SINK
+        key = f"{target}#{ticket.index}" if shared else target
+        return cls(schema, target, key, ticket, job.backfill_uid, shared)
+
+    @property
+    def purpose(self) -> str:
+        """The backend's application_name: whose it is, and which of two is older."""
+        return f"{self._stem(self.key)}{self.ticket.fence}.{self.ticket.attempt}"
+
+    def take(self, session: SinkSession) -> Receipted | None:
+        """Locks the slice until the transaction ends; what an earlier attempt committed, if any.
+        Superseded when that is not older than this."""
+        session.name(self.purpose)
+        if self.shared:
+            self._hold_target(session)
+        self._lock(session, self.key, exclusive=True)
+        found = self._read(session, self.key)
+        mine = (self.ticket.fence, self.ticket.attempt)
+        if found is None:
+            return None
+        if (found.fence, found.attempt) > mine:
+            raise Superseded("A newer attempt of this slice has been delivered already.")
+        if (found.fence, found.attempt) == mine and found.nonce != self.ticket.nonce:
+            raise Superseded("Another execution of this attempt has been delivered already.")
+        return found
+
+    def leave(self, session: SinkSession, rows: int) -> None:
+        """The receipt, in the transaction of the rows."""
+        self._write(session, self.key, rows)
+
+    def overtaken(self, session: SinkSession) -> bool:
+        """Whether the destination holds a newer attempt: asked after a connection was lost."""
+        found = self._read(session, self.key)
+        raised = self._read(session, self.target) if self.shared else None
+        mine = (self.ticket.fence, self.ticket.attempt)
+        return (found is not None and (found.fence, found.attempt) > mine) or (
+            raised is not None and raised.fence > self.ticket.fence
+        )
+
+    def _hold_target(self, session: SinkSession) -> None:
+        """Slices of one backfill share the target; a later backfill takes it from them whole."""
+        found = self._read(session, self.target)
+        if found is None or found.fence < self.ticket.fence:
+            self._lock(session, self.target, exclusive=True)
+            found = self._read(session, self.target)
+            if found is None or found.fence < self.ticket.fence:
+                self._write(session, self.target, 0)
+                session.execute(
+                    f"DELETE FROM {self._table} WHERE target = {literal(self.target)} "
+                    f"AND fence < {self.ticket.fence}"
+                )
+                # committed at once: the other slices of this backfill go on beside this one
+                session.commit()
+        self._lock(session, self.target, exclusive=False)
+        found = self._read(session, self.target)
+        if found is not None and found.fence > self.ticket.fence:
+            raise Superseded("A later backfill has taken over this table.")
+
+    def _lock(self, session: SinkSession, name: str, *, exclusive: bool) -> None:
+        kind = "" if exclusive else "_shared"
+        number = _lock_number(f"{self.schema}/{name}")
+        free = session.row(f"SELECT pg_try_advisory_xact_lock{kind}({number})")
+        if free and free[0]:
+            return
+        # somebody holds it: an older attempt, which is a zombie by now, or its last moments
+        self._terminate_older(session)
+        session.execute(f"SELECT pg_advisory_xact_lock{kind}({number})")
+
+    def _terminate_older(self, session: SinkSession) -> None:
+        """Backends of older attempts of this slice, or of earlier backfills on this target."""
+        order = "split_part(application_name, ' ', 5)"
+        older = (
+            f"starts_with(application_name, {literal(self._stem(self.key))}) "
+            f"AND string_to_array({order}, '.')::bigint[] "
+            f"< ARRAY[{self.ticket.fence}, {self.ticket.attempt}]::bigint[]"
+        )
+        if self.shared:
+            older += (
+                f" OR starts_with(application_name, {literal(self._target_stem)}) "
+                f"AND split_part({order}, '.', 1)::bigint < {self.ticket.fence}"
+            )
+        session.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE usename = current_user AND datname = current_database() "
+            f"AND pid <> pg_backend_pid() AND ({older})"
+        )
+
+    @property
+    def _table(self) -> str:
+        return qualified(self.schema, RECEIPTS)
+
+    @property
+    def _target_stem(self) -> str:
+        return f"refill sink {_short(f'{self.schema}/{self.target}')} "
+
+    def _stem(self, key: str) -> str:
+        return f"{self._target_stem}{_short(key)} "
+
+    def _read(self, session: SinkSession, key: str) -> Receipted | None:
+        found = session.row(
+            f"SELECT fence, attempt, nonce, rows FROM {self._table} WHERE key = {literal(key)}"
+        )
+        return Receipted(*found) if found else None
+
+    def _write(self, session: SinkSession, key: str, rows: int) -> None:
+        values = (
+            f"{literal(key)}, {literal(self.target)}, {self.ticket.fence}, {self.ticket.attempt}, "
+            f"{literal(self.ticket.nonce)}, {literal(self.backfill_uid)}, {rows}, now()"
+        )
+        session.execute(
+            f"INSERT INTO {self._table} (key, target, fence, attempt, nonce, backfill, rows, at) "
+            f"VALUES ({values}) ON CONFLICT (key) DO UPDATE SET fence = excluded.fence, "
+            "attempt = excluded.attempt, nonce = excluded.nonce, backfill = excluded.backfill, "
+            "rows = excluded.rows, at = excluded.at"
+        )
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _lock_number(name: str) -> int:
+    digest = hashlib.sha256(f"refill:{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

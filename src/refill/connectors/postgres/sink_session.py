@@ -1,0 +1,62 @@
+"""A session that writes: SQL and binary COPY from Arrow on one connection, in one transaction."""
+
+from typing import TYPE_CHECKING, Any
+
+from refill.connectors.postgres.connection import conninfo
+from refill.connectors.postgres.options import PostgresOptions
+from refill.connectors.postgres.quoting import literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SETTINGS = {
+    "default_transaction_read_only": "off",
+    # a lock that does not come free is worth another try, not an endless wait
+    "lock_timeout": "30s",
+    # the source prints its types as a session sees them that has `public` in its path
+    "search_path": "public",
+}
+
+
+class SinkSession:
+    """Always inside a transaction; `commit` and `rollback` begin the next one."""
+
+    def __init__(self, options: PostgresOptions, purpose: str = "sink") -> None:
+        from adbc_driver_postgresql import dbapi
+
+        self._connection: Any = dbapi.connect(
+            conninfo(options, purpose, session=_SETTINGS),
+            # else it reads all of pg_attribute first: slow where there are many tables
+            db_kwargs={"adbc.postgresql.type_resolver_mode": "builtin"},
+        )
+        self._cursor: Any = self._connection.cursor()
+
+    def execute(self, sql: str) -> None:
+        self._cursor.execute(sql)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        self._cursor.execute(sql)
+        found: list[tuple[Any, ...]] = self._cursor.fetchall()
+        return found
+
+    def row(self, sql: str) -> tuple[Any, ...] | None:
+        found = self.rows(sql)
+        return found[0] if found else None
+
+    def copy(self, schema: str, table: str, batch: "pa.RecordBatch") -> None:
+        """Binary COPY, encoded from Arrow by the driver. Errors name the row that was at fault."""
+        self._cursor.adbc_ingest(table, batch, mode="append", db_schema_name=schema)
+
+    def name(self, purpose: str) -> None:
+        """How others find this backend in pg_stat_activity."""
+        self.execute(f"SET application_name = {literal(purpose)}")
+
+    def commit(self) -> None:
+        self._connection.commit()
+
+    def rollback(self) -> None:
+        self._connection.rollback()
+
+    def close(self) -> None:
+        self._cursor.close()
+        self._connection.close()
