@@ -67,7 +67,7 @@ def conditions(spec: Spec, extent: KeyRange | NullKeys | CtidRange | Dated | Who
         case KeyRange():
             return key_conditions(spec, extent)
         case NullKeys():
-            return [" OR ".join(f"{name} IS NULL" for name in names(spec.sort_columns))]
+            return [" OR ".join(null_test(spec, name, "IS NULL") for name in spec.sort_columns)]
         case CtidRange():
             bounds = [f"ctid >= '({extent.first_page},0)'::tid"]
             if extent.end_page is not None:
@@ -93,11 +93,20 @@ def key_conditions(spec: Spec, extent: KeyRange) -> list[str]:
         found.append(_compare(columns, sign, extent.lower))
     if extent.upper is not None:
         found.append(_compare(columns, "<=", extent.upper))
-    for name, quoted in zip(spec.sort_columns, columns, strict=True):
+    for name in spec.sort_columns:
         column = spec.table.column(name) if spec.table else None
         if column is None or not column.not_null:
-            found.append(f"{quoted} IS NOT NULL")
+            found.append(null_test(spec, name, "IS NOT NULL"))
     return found
+
+
+def null_test(spec: Spec, name: str, test: str) -> str:
+    """A composite with a NULL in it is neither IS NULL nor IS NOT NULL: there, asked otherwise."""
+    column = spec.table.column(name) if spec.table else None
+    if column is not None and column.kind in ("c", "d"):
+        distinct = {"IS NULL": "IS NOT DISTINCT FROM", "IS NOT NULL": "IS DISTINCT FROM"}
+        test = f"{distinct[test]} NULL"
+    return f"{identifier(name)} {test}"
 
 
 def _compare(columns: Sequence[str], sign: str, values: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from refill.connectors.postgres.values import Converter
 
-BATCH_BYTES = 16 * 1024 * 1024
+BATCH_BYTES = 8 * 1024 * 1024
 CATALOGUE_SECONDS = 60.0
 LOOK_SECONDS = 2.0
 SAMPLE_SECONDS = 20.0

@@ -168,7 +168,7 @@ def _decimal(array: Any, column: Column, form: TypeForm) -> Any:
     kind = pa.decimal128(form.precision, form.scale)
     try:
         if _has_letters(array):
-            array = pc.if_else(pc.equal(array, "nan"), nan_value(form), array)
+            array = pc.if_else(pc.equal(array, "NaN"), nan_value(form), array)
         return array.cast(kind)
     except pa.ArrowInvalid as exc:
         raise SourceChanged(
@@ -177,22 +177,10 @@ def _decimal(array: Any, column: Column, form: TypeForm) -> Any:
         ) from exc
 
 
-_SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-
-
-def _numeric_text(array: Any, column: Column, form: TypeForm) -> Any:
-    if not _has_letters(array):
-        return array
-    result = array
-    for driver, postgres in _SPECIAL.items():
-        result = pc.if_else(pc.equal(array, driver), postgres, result)
-    return result
-
-
 def _has_letters(array: Any) -> bool:
     """Whether any text in the column has a letter; digits, point and sign all lie below."""
     data = array.buffers()[2]
-    return data is not None and bool((np.frombuffer(data, np.uint8) > 57).any())
+    return data is not None and bool((np.frombuffer(data, np.uint8) > ord("9")).any())
 
 
 _HEX = np.frombuffer(
@@ -220,7 +208,6 @@ _CONVERT: dict[str, _Convert] = {
     "date": _date,
     "timestamp": _timestamp,
     "decimal": _decimal,
-    "numeric_text": _numeric_text,
     "uuid_text": _uuid_text,
     "bytes_text": _bytes_text,
 }
