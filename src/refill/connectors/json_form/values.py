@@ -41,6 +41,8 @@ def value_texts(array: Arrow, field: Arrow, timestamp_format: str = "iso8601") -
     kind = array.type
     if _is_string(kind):
         return _string_texts(array, field)
+    if pa.types.is_decimal(kind):
+        return _named_nan(_decimal_texts(array), field)
     for matches, texts in _PLAIN:
         if matches(kind):
             return texts(array)
@@ -71,7 +73,7 @@ def key_texts(array: Arrow, field: Arrow) -> pl.Series:
     if _is_string(array.type):
         return _series(array.cast(pa.large_string()))
     texts = value_texts(array, field).series
-    if pa.types.is_floating(array.type):
+    if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         return texts.str.strip_chars('"')
     if _is_binary(array.type):
         return texts.str.strip_prefix("\\")
@@ -169,6 +171,14 @@ def _decimal_texts(array: Arrow) -> Texts:
     sign = pl.when("minus").then(pl.lit("-")).otherwise(pl.lit(""))
     head, tail = pl.col("digits").str.head(-scale), pl.col("digits").str.tail(scale)
     return Texts(frame.select(pl.concat_str(sign, head, pl.lit("."), tail)).to_series(), False)
+
+
+def _named_nan(texts: Texts, field: Arrow) -> Texts:
+    """A decimal has no NaN: the source says which number, one that cannot occur, stands for it."""
+    nan = (field.metadata or {}).get(b"nan")
+    if nan is None or not (texts.series == nan.decode()).any():
+        return texts
+    return Texts(texts.series.replace({nan.decode(): '"NaN"'}), False)
 
 
 def _binary_texts(array: Arrow) -> Texts:
@@ -277,7 +287,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 _PLAIN: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Arrow], Texts]], ...] = (
     (pa.types.is_integer, _integer_texts),
-    (pa.types.is_decimal, _decimal_texts),
     (pa.types.is_boolean, _boolean_texts),
     (pa.types.is_floating, _float_texts),
     (pa.types.is_date, _date_texts),

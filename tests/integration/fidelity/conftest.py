@@ -1,0 +1,1 @@
+from tests.spark import spark_engine  # noqa: F401
