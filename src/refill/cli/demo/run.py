@@ -66,9 +66,9 @@ class Outcome:
 def run_demo(root: Path, scale: Scale, stage: Stage, stack: ExitStack, port: int) -> Outcome:
     """What it started is left running, and stops with the stack."""
     stage.open()
-    with stage.step("PostgreSQL, from a Python wheel") as step:
+    with stage.step("PostgreSQL, out of a Python wheel") as step:
         postgres = stack.enter_context(running(root))
-        step.say(f"version {postgres.version} on port {postgres.port}")
+        step.say(f"{postgres.version} on port {postgres.port}")
     # started now, so that Spark warms up while the tables are written
     server = DemoServer(root, port)
     stack.callback(server.stop)
@@ -81,13 +81,13 @@ def run_demo(root: Path, scale: Scale, stage: Stage, stack: ExitStack, port: int
             per_day=scale.per_day,
             today=scale.today,
         )
-        step.say(f"{history.orders:,} orders, {len(history.visits_per_date)} dates of visits")
+        step.say(f"{history.orders:,} orders, {len(history.visits_per_date)} dates")
     with stage.step("refill serve") as step:
         url, key = server.greeting()
-        step.say(f"API and worker at {url}")
+        step.say(url)
     settings = ClientSettings(url=url, api_key=SecretStr(key), team=1)
     client = stack.enter_context(connect(settings))
-    with stage.step("A sink and a transfer, through the two public APIs") as step:
+    with stage.step("Sink and transfer, by the public APIs") as step:
         pipelines = make_pipelines(client, postgres.port)
         step.say(f"sink {pipelines.sink}, transfer {pipelines.transfer}")
     _write_env(root / "env", url, key, pipelines.sink, pipelines.transfer)

@@ -18,7 +18,7 @@ from refill.cli.watch import Look, make_bars, show_in_bars, watch
 
 _TITLE = Text.assemble(
     ("refill", "bold cyan"),
-    ("  re-reads history and delivers it again: two public APIs, one core, on Spark", "dim"),
+    ("  re-reads history and delivers it again, on Spark", "dim"),
 )
 PICTURE_WIDTH = 118
 
@@ -47,7 +47,7 @@ class Stage:
         with self._console.status(f"[bold]{title}[/] …", spinner="dots"):
             yield step
         line = Table.grid(expand=True, padding=(0, 2))
-        line.add_column(width=50, no_wrap=True)
+        line.add_column(width=40, no_wrap=True)
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         line.add_column(justify="right")
         seconds = f"[dim]{time.monotonic() - began:.1f} s[/]"
