@@ -137,21 +137,24 @@ class Backfills(Part):
     def retry_backfill(
         self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
     ) -> Backfill:
-        try:
-            with self._backend.write() as connection:
-                row = changes.lock(connection, backfill_id, team_id)
-                self._retry(connection, row, dates)
-                return changes.load(connection, backfill_id)
-        except sa.exc.IntegrityError:
-            row_kind, pipeline_id, wanted = self._holds_of(team_id, backfill_id)
-            holder = self.find_holder(row_kind, pipeline_id, wanted)
-            if holder is None:
-                raise Conflict("Another backfill came in between: try again.") from None
-            raise _held(holder) from None
+        for _ in range(_RACES):
+            wanted: set[str] = set()
+            try:
+                with self._backend.write() as connection:
+                    row = changes.lock(connection, backfill_id, team_id)
+                    wanted = self._retry(connection, row, dates)
+                    changes.take_holds(connection, row, wanted)
+                    return changes.load(connection, backfill_id)
+            except sa.exc.IntegrityError:
+                holder = self.find_holder(Kind(row["kind"]), row["pipeline_id"], wanted)
+                if holder is not None:
+                    raise _held(holder) from None
+        raise Conflict("Another backfill of the same pipeline came in between: try again.")
 
     def _retry(
         self, connection: sa.Connection, row: sa.RowMapping, dates: Collection[date] | None
-    ) -> None:
+    ) -> set[str]:
+        """What it has to hold again."""
         retried = backfill_of(row, Counters())
         if retried.status is not Status.FAILED:
             raise Conflict(
@@ -163,16 +166,15 @@ class Backfills(Part):
         wanted = set(from_json(row["holds"]))
         failed = _failed_slices(connection, row, dates)
         if failed:
-            connection.execute(slices.update().where(slices.c.id.in_(list(failed))).values(_FRESH))
+            ids = sorted(failed)
+            connection.execute(slices.update().where(slices.c.id.in_(ids)).values(_FRESH))
             if all(failed.values()):
                 # dates that are done already are not covered again
                 wanted &= set(failed.values())
-        now = self._backend.now(connection)
-        changes.take_holds(connection, row, wanted)
         changes.update(
             connection,
             retried.id,
-            now,
+            self._backend.now(connection),
             status=retried.status.value,
             counters=None,
             failures=0,
@@ -182,13 +184,7 @@ class Backfills(Part):
             ended_at=None,
             failed_at=None,
         )
-
-    def _holds_of(self, team_id: int, backfill_id: int) -> tuple[Kind, str, list[str]]:
-        query = sa.select(backfills.c.kind, backfills.c.pipeline_id, backfills.c.holds)
-        query = query.where(backfills.c.id == backfill_id, backfills.c.team_id == team_id)
-        with self._backend.read() as connection:
-            row = self._one(connection, query, "backfill", backfill_id)
-            return Kind(row["kind"]), row["pipeline_id"], from_json(row["holds"])
+        return wanted
 
     def _get(self, *conditions: Any) -> Backfill:
         with self._backend.read() as connection:

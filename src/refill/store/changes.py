@@ -9,11 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import ACTIVE, Backfill, Status
+from refill.domain.backfill import ACTIVE, Backfill, Counters, Status
 from refill.domain.errors import NotFound
 from refill.domain.pipeline import Kind
 from refill.domain.slice import SliceState
-from refill.store.rows import counters_to_json, to_json
+from refill.store.rows import backfill_of, counters_to_json, to_json
 from refill.store.summing import backfills_of, sum_counters
 from refill.store.tables import backfills, holds, slices
 
@@ -64,7 +64,7 @@ def end(
     connection: sa.Connection, row: sa.RowMapping, status: Status, now: int, **values: Any
 ) -> None:
     """To a final state, or FAILED: counters frozen, holds given back, leases void."""
-    backfill = backfills_of(connection, [row])[0].with_status(status)
+    backfill = backfill_of(row, Counters()).with_status(status)
     moment = {
         Status.COMPLETED: "completed_at",
         Status.FAILED: "failed_at",

@@ -146,7 +146,8 @@ def open_postgres(url: str, *, busy_seconds: float = BUSY_SECONDS) -> Backend:
         connect_args={
             "connect_timeout": max(2, int(busy_seconds)),
             "application_name": "refill-store",
-            "options": f"-c lock_timeout={int(busy_seconds * 1000)}",
+            # compiling a query would take longer than any of these queries
+            "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c jit=off",
         },
     )
     return Backend(engine, busy_seconds=busy_seconds)

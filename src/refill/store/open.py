@@ -1,5 +1,7 @@
 """Opening the store that the settings name."""
 
+import errno
+import os
 from pathlib import Path
 
 from refill.domain.errors import Misconfigured
@@ -18,10 +20,12 @@ def open_store(
     if url is not None:
         return SqlStore(open_postgres(url, busy_seconds=busy_seconds), cipher)
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise Misconfigured(
-            f"The home directory {home} cannot be made ({error.strerror}): name one that can be "
-            "written, with --home or REFILL_HOME."
+            f"The home directory {home} cannot be made or written ({error.strerror}): name another "
+            "with --home or REFILL_HOME."
         ) from error
     return SqlStore(open_sqlite(home / FILE, busy_seconds=busy_seconds), cipher)

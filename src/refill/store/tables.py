@@ -260,16 +260,11 @@ slices = Table(
     UniqueConstraint("backfill_id", "index"),
     # not_before is there so that a claim finds what is due without touching the rows
     Index("ix_slices_claim", "backfill_id", "state", "index", "not_before"),
+    # lease_until is in no index: a heartbeat touches it on every running slice
     Index(
         "ix_slices_running_target",
         "target",
         "backfill_id",
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
-    ),
-    Index(
-        "ix_slices_running_lease",
-        "lease_until",
         sqlite_where=text("state = 'running'"),
         postgresql_where=text("state = 'running'"),
     ),

@@ -252,14 +252,6 @@ def upgrade() -> None:
         postgresql_where=sa.text("rows_rejected > 0"),
     )
     op.create_index(
-        "ix_slices_running_lease",
-        "slices",
-        ["lease_until"],
-        unique=False,
-        sqlite_where=sa.text("state = 'running'"),
-        postgresql_where=sa.text("state = 'running'"),
-    )
-    op.create_index(
         "ix_slices_running_target",
         "slices",
         ["target", "backfill_id"],
