@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from refill.connectors.postgres.quoting import literal
 from refill.domain.pipeline import Spec
 from refill.domain.slice import KeyRange, NullKeys
 from refill.planning.plan import PlanSettings, plan_keys
@@ -164,9 +165,11 @@ def test_a_slice_open_on_both_sides_and_the_rest_are_the_whole_table(shared: Bed
 def _insert(sql: psycopg.Connection[Any], rows: list[Any], table: str = "keyed") -> None:
     if not rows:
         return
-    marks = ", ".join(["%s"] * len(rows[0]))
-    with sql.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} VALUES ({marks})".encode(), rows)
+    values = ", ".join(
+        f"({', '.join('NULL' if part is None else literal(str(part)) for part in row)})"
+        for row in rows
+    )
+    sql.execute(f"INSERT INTO {table} VALUES {values}".encode())
 
 
 def _assert_each_once(bed: Bed, spec: Spec, count: int) -> None:
@@ -178,8 +181,5 @@ def _numbers(bed: Bed, spec: Spec) -> list[int]:
     bounds = bed.source.bounds(spec, 4096)
     planned = plan_keys(bounds, spec, _SMALL)
     return [
-        number
-        for plan in planned
-        for row in bed.rows(spec, plan.extent)
-        for number in row.values()
+        number for plan in planned for row in bed.rows(spec, plan.extent) for number in row.values()
     ]

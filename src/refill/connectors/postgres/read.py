@@ -86,13 +86,12 @@ def conditions(spec: Spec, extent: KeyRange | NullKeys | CtidRange | Dated | Who
 def key_conditions(spec: Spec, extent: KeyRange) -> list[str]:
     """A row comparison per side. A row with a NULL in a later part of the key can still compare
     as true: such rows belong to the rest slice alone."""
-    columns = names(spec.sort_columns)
     found = []
     if extent.lower is not None:
         sign = ">=" if extent.lower_inclusive else ">"
-        found.append(_compare(columns, sign, extent.lower))
+        found.append(_compare(spec, sign, extent.lower))
     if extent.upper is not None:
-        found.append(_compare(columns, "<=", extent.upper))
+        found.append(_compare(spec, "<=", extent.upper))
     for name in spec.sort_columns:
         column = spec.table.column(name) if spec.table else None
         if column is None or not column.not_null:
@@ -109,9 +108,21 @@ def null_test(spec: Spec, name: str, test: str) -> str:
     return f"{identifier(name)} {test}"
 
 
-def _compare(columns: Sequence[str], sign: str, values: Sequence[str]) -> str:
+def _compare(spec: Spec, sign: str, values: Sequence[str]) -> str:
     # a start or an end may name the first part of the key only
-    return f"{row(columns[: len(values)])} {sign} {row([literal(value) for value in values])}"
+    columns = spec.sort_columns[: len(values)]
+    literals = [
+        _key_literal(spec, name, value) for name, value in zip(columns, values, strict=True)
+    ]
+    return f"{row(names(columns))} {sign} {row(literals)}"
+
+
+def _key_literal(spec: Spec, name: str, value: str) -> str:
+    column = spec.table.column(name) if spec.table else None
+    if column is not None and column.kind == "c":
+        # composites compare as records, and an untyped record cannot be read from text
+        return f"{literal(value)}::{column.type}"
+    return literal(value)
 
 
 def where(found: Sequence[str]) -> str:
