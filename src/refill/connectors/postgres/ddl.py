@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from refill.connectors.contract import Job
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import identifier, literal, names, qualified
+from refill.connectors.postgres.sink_errors import reason_of, sqlstate
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkRefused
 from refill.domain.pipeline import Kind, Spec
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Added to a transfer's table whose rows do not say their date by a column of type date.
 DATE_COLUMN = "_refill_date"
+
+_NO_SUCH_TYPE = {"42704", "3F000"}
 
 _COLUMNS = """
 SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), t.typname::text, t.typtype::text
@@ -99,6 +102,8 @@ def ensure_target(
     session: SinkSession, schema: str, name: str, job: Job, rows: "pa.Schema"
 ) -> None:
     """Makes what is absent. Creating is serialised: two workers may begin a backfill at once."""
+    import adbc_driver_manager
+
     session.execute("SELECT pg_advisory_xact_lock(hashtextextended('refill:ddl', 0))")
     if session.row(f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(schema)}") is None:
         session.execute(f"CREATE SCHEMA {identifier(schema)}")
@@ -111,7 +116,15 @@ def ensure_target(
         parts.append(f"{identifier(day)} date NOT NULL")
     if key:
         parts.append(f"PRIMARY KEY ({', '.join(names(key))})")
-    session.execute(f"CREATE TABLE {sql} ({', '.join(parts)})")
+    try:
+        session.execute(f"CREATE TABLE {sql} ({', '.join(parts)})")
+    except adbc_driver_manager.Error as error:
+        if sqlstate(error) not in _NO_SUCH_TYPE:
+            raise
+        raise SinkRefused(
+            f"The table {schema}.{name} cannot be made: {reason_of(error)} at the destination; "
+            "create it there (an extension, an enum, a domain), or make the table yourself."
+        ) from error
     if day is not None:
         session.execute(f"CREATE INDEX ON {sql} ({identifier(day)})")
 

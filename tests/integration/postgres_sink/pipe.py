@@ -1,0 +1,121 @@
+"""A table read by the real source and written by the real sink, without worker and Spark."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pyarrow as pa
+
+from refill.connectors.contract import Context, Job, Written
+from refill.connectors.registry import get_connector
+from refill.domain.pipeline import Kind, Spec
+from refill.domain.slice import Dated, KeyRange, NullKeys, Ticket, Whole
+from refill.domain.table import Table
+
+CONTEXT = Context(team_id=1, files_root="/nowhere")
+Extent = KeyRange | Whole | Dated | NullKeys
+
+
+def options_of(url: str, **more: Any) -> dict[str, Any]:
+    parts = urlsplit(url)
+    return {
+        "hostname": parts.hostname,
+        "port": parts.port,
+        "database": parts.path.removeprefix("/"),
+        "username": parts.username,
+        "password": parts.password,
+        **more,
+    }
+
+
+def find_table(url: str, name: str, schema: str = "public") -> Table:
+    source = open_source(url)
+    table = source.find_table(schema, name)
+    source.close()
+    assert table is not None
+    return table
+
+
+def open_source(url: str) -> Any:
+    connector = get_connector("postgres")
+    assert connector.open_source is not None
+    return connector.open_source(connector.options_model.model_validate(options_of(url)), CONTEXT)
+
+
+def open_sink(url: str, **more: Any) -> Any:
+    connector = get_connector("postgres")
+    assert connector.open_sink is not None
+    model = connector.options_model.model_validate(options_of(url, **more))
+    return connector.open_sink(model, CONTEXT)
+
+
+def job_of(table: Table, *, backfill_id: int = 1, **changes: Any) -> Job:
+    spec = Spec(
+        kind=Kind.SINK,
+        database_id="11111111-1111-4111-8111-111111111111",
+        database_type="postgres",
+        database_name="shop",
+        table=table,
+        columns=tuple(column.name for column in table.columns),
+        sort_columns=table.key,
+        sink_type="postgres",
+        sink_options={},
+        sink_id="22222222-2222-4222-8222-222222222222",
+    ).model_copy(update=changes)
+    return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), team_id=1, spec=spec)
+
+
+def transfer_of(table: Table, date_column: str | None = "day", **changes: Any) -> Job:
+    return job_of(
+        table,
+        kind=Kind.TRANSFER,
+        sort_columns=(),
+        date_column=date_column,
+        sink_id=None,
+        transfer_id=1,
+        destination_id=1,
+        **{"destination_table": table.name, **changes},
+    )
+
+
+def ticket_of(
+    job: Job, extent: Extent, *, attempt: int = 1, fence: int = 1, index: int = 0
+) -> Ticket:
+    spec = job.spec
+    target = f"sink:{spec.sink_id}/{spec.table and spec.table.full_name}"
+    if isinstance(extent, Dated):
+        target = f"destination:1/{spec.destination_table}/{extent.date.isoformat()}"
+    return Ticket(
+        slice_id=index + 1,
+        index=index,
+        extent=extent,
+        attempt=attempt,
+        target=target,
+        fence=fence,
+        nonce=uuid4().hex[:12],
+    )
+
+
+@dataclass
+class Pipe:
+    """From one database to another."""
+
+    source_url: str
+    sink_url: str
+
+    def run(
+        self, job: Job, extent: Extent, *, attempt: int = 1, fence: int = 1, **sink_options: Any
+    ) -> Written:
+        source, sink = open_source(self.source_url), open_sink(self.sink_url, **sink_options)
+        try:
+            schema = source.schema(job.spec)
+            sink.prepare(job, schema)
+            batches: Iterator[pa.RecordBatch] = source.read(job.spec, extent)
+            ticket = ticket_of(job, extent, attempt=attempt, fence=fence)
+            written: Written = sink.write(job, ticket, schema, batches)
+            return written
+        finally:
+            sink.close()
+            source.close()
