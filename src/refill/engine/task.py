@@ -70,24 +70,33 @@ class PackRun:
             if self._time_is_up():
                 yield from (without_work(ticket, Outcome.UNSTARTED) for ticket in left)
                 return
-            began = self._begin()
-            reading: object = None
-            try:
-                days = [t.extent.date for t in left if isinstance(t.extent, Dated)]
-                dated = reading = self._source.get().read_dates(self._spec, days)
-                for _, batches in dated:
-                    if self._time_is_up():
-                        break
-                    receipt = self._deliver(left[0], batches, began)
-                    del left[0]
-                    began = self._begin()
-                    yield receipt
-                    if receipt.fault is not None or not left:
-                        break
-            except Exception as exc:
-                yield self._failed(left.pop(0), exc, began)
-            finally:
-                _close(reading)
+            yield from self._read_together(left)
+
+    def _read_together(self, left: list[Ticket]) -> list[Receipt]:
+        """Receipts of the dates that one reading got through, which leave `left`. They count only
+        once the reading has ended well: a source may find out at its end what was wrong."""
+        began = self._begin()
+        reading: object = None
+        receipts: list[Receipt] = []
+        read: list[Ticket] = []
+        try:
+            days = [t.extent.date for t in left if isinstance(t.extent, Dated)]
+            dated = reading = self._source.get().read_dates(self._spec, days)
+            for _, batches in dated:
+                if self._time_is_up():
+                    break
+                receipts.append(self._deliver(left[0], batches, began))
+                read.append(left.pop(0))
+                began = self._begin()
+                if receipts[-1].fault is not None:
+                    break
+        except Exception as exc:
+            if left:
+                return [*receipts, self._failed(left.pop(0), exc, began)]
+            return [self._failed(ticket, exc, began) for ticket in read]
+        finally:
+            _close(reading)
+        return receipts
 
     def _deliver(self, ticket: Ticket, batches: Iterator[pa.RecordBatch], began: float) -> Receipt:
         if self._schema is None:

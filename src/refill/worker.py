@@ -1,1 +1,0 @@
-"""The worker: claim → run → heartbeat → publish → finish."""

@@ -1,0 +1,134 @@
+"""Planning a claimed backfill, and sealing one whose slices are all done."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+
+from refill.connectors.contract import Source
+from refill.domain.backfill import Backfill
+from refill.domain.errors import SourceChanged
+from refill.domain.pipeline import Kind, Spec
+from refill.domain.slice import Dated
+from refill.domain.table import Table
+from refill.engine.order import Engine
+from refill.engine.pool import Pool, sink_of, source_of
+from refill.planning.freeze import freeze_table
+from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_keys, plan_pages
+from refill.store.port import BackfillClaim, PlannedSlice, WorkStore
+from refill.worker.orders import Ends, Orders, job_of
+from refill.worker.prepared import Prepared
+from refill.worker.snapshots import Snapshots
+
+log = logging.getLogger(__name__)
+
+
+class Planner:
+    def __init__(
+        self,
+        store: WorkStore,
+        engine: Engine,
+        orders: Orders,
+        pool: Pool,
+        prepared: Prepared,
+        snapshots: Snapshots,
+        settings: PlanSettings,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._orders = orders
+        self._pool = pool
+        self._prepared = prepared
+        self._snapshots = snapshots
+        self._settings = settings
+
+    def plan(self, claim: BackfillClaim, save: Callable[[Callable[[], Backfill]], Backfill]) -> int:
+        """Slices in the store, in one transaction; returns how many. `save` insists on it."""
+        backfill = claim.backfill
+        ends = self._orders.ends(backfill)
+        with source_of(self._pool, ends.source, ends.source_options, ends.context) as source:
+            spec = complete(backfill.spec, source.get())
+            source.get().check(spec)
+            extents, rows_estimated = self._extents(backfill, spec, ends, source.get())
+        frozen = dataclasses.replace(backfill, spec=spec)
+        self._prepared.ensure(frozen, ends)
+        planned = [
+            PlannedSlice(
+                extent=part.extent,
+                target=target_of(spec, part),
+                rows_estimated=part.rows_estimated,
+            )
+            for part in extents
+        ]
+        save(
+            lambda: self._store.save_plan(
+                claim,
+                planned,
+                rows_estimated=rows_estimated,
+                spec=None if spec is backfill.spec else spec,
+            )
+        )
+        return len(planned)
+
+    def seal(self, backfill: Backfill) -> None:
+        ends = self._orders.ends(backfill)
+        with sink_of(self._pool, ends.sink, ends.sink_options, ends.context) as sink:
+            sink.get().seal(job_of(backfill))
+
+    def _extents(
+        self, backfill: Backfill, spec: Spec, ends: Ends, source: Source
+    ) -> tuple[tuple[PlannedExtent, ...], int]:
+        if spec.kind is Kind.TRANSFER:
+            return plan_dates(spec), 0
+        if spec.sort_columns:
+            bounds = source.bounds(spec, self._settings.boundaries_wanted)
+            return plan_keys(bounds, spec, self._settings), bounds.rows_estimated
+        # the snapshot first: pages counted under it cannot be fewer than it sees
+        snapshot = self._snapshots.hold(backfill.id, lambda: _open_source(ends))
+        bounds = source.bounds(spec, self._settings.boundaries_wanted)
+        return plan_pages(bounds, snapshot, self._settings), bounds.rows_estimated
+
+
+def complete(spec: Spec, source: Source) -> Spec:
+    """What could not be frozen at submission, because the source was away, is frozen now."""
+    table = spec.table
+    if table is None or table.columns:
+        return spec
+    if spec.query is not None:
+        described = table.model_copy(update={"columns": source.describe_query(spec.query)})
+        return _with_columns(spec, described)
+    found = source.find_table(table.schema_name, table.name)
+    if found is None:
+        raise SourceChanged(
+            f"There is no table {table.full_name}, or it may not be read; see to it and retry."
+        )
+    if spec.kind is Kind.SINK:
+        return freeze_table(spec, found)
+    return _with_columns(spec, found)
+
+
+def target_of(spec: Spec, part: PlannedExtent) -> str:
+    """What the slice writes into, as the store fences it."""
+    if isinstance(part.extent, Dated):
+        return (
+            f"destination:{spec.destination_id}/{spec.destination_table}/"
+            f"{part.extent.date.isoformat()}"
+        )
+    table = spec.table.full_name if spec.table else ""
+    return f"sink:{spec.sink_id}/{table}"
+
+
+def _with_columns(spec: Spec, table: Table) -> Spec:
+    wanted = {*spec.columns, spec.date_column or ""} - {""}
+    missing = sorted(name for name in wanted if table.column(name) is None)
+    if missing and spec.query is None:
+        raise SourceChanged(
+            f"{table.full_name} has no column {missing[0]}; mend the transfer, then start again."
+        )
+    columns = spec.columns or tuple(column.name for column in table.columns)
+    return spec.model_copy(update={"table": table, "columns": columns})
+
+
+def _open_source(ends: Ends) -> Source:
+    assert ends.source.open_source is not None
+    options = ends.source.options_model(**ends.source_options)
+    return ends.source.open_source(options, ends.context)

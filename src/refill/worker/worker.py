@@ -1,0 +1,253 @@
+"""The worker's threads: slots that run packs, a clerk that plans and seals, a heart, an upkeep."""
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+
+from refill.connectors.contract import Connector
+from refill.domain.errors import EngineUnavailable, RefillError, StoreBusy
+from refill.domain.retry import RetryPolicy
+from refill.engine.order import Engine
+from refill.engine.pool import Pool
+from refill.planning.plan import PlanSettings
+from refill.settings import Settings
+from refill.store.port import BackfillClaim, PackLimits, Store
+from refill.worker.clerk import Clerk
+from refill.worker.heart import Heart
+from refill.worker.held import Held
+from refill.worker.lock import only_worker
+from refill.worker.orders import Orders
+from refill.worker.planner import Planner
+from refill.worker.prepared import Prepared
+from refill.worker.slot import PackRunner
+from refill.worker.snapshots import Snapshots
+from refill.worker.upkeep import Upkeep
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 0.2  # between two looks at an empty queue
+LONGEST_BACKOFF_SECONDS = 2.0
+
+
+class Worker:
+    """`run` blocks until `stop`, or until Spark is lost: then it raises EngineUnavailable, and
+    whoever started it starts it again."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: Engine,
+        connectors: Mapping[str, Connector],
+        settings: Settings,
+        fire_schedules: Callable[[], None] | None = None,
+        on_step: Callable[[str], None] | None = None,
+        on_task_step: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._store = store
+        self._engine = engine
+        self._settings = settings
+        self._connectors = connectors
+        self._fire_schedules = fire_schedules
+        self._on_step = on_step or (lambda _: None)
+        self._on_task_step = on_task_step
+        self._policy = RetryPolicy(max_failures=settings.max_failures)
+        self._held = Held()
+        self._pool = Pool()
+        self._snapshots = Snapshots()
+        self._stopping = threading.Event()  # nothing more is claimed
+        self._ended = threading.Event()  # the leases are not kept any longer
+        self._abandoned = threading.Event()  # the store is not insisted on any longer
+        self._claiming = threading.Lock()
+        self._wake = threading.Event()
+        self.ready = threading.Event()  # Spark is warm and packs are claimed
+
+    def run(self) -> None:
+        # an embedded store knows one worker only
+        alone = only_worker(self._settings.home_path) if not self._settings.store_url else None
+        with alone or nullcontext():
+            try:
+                self._engine.start()
+                self._work()
+            finally:
+                self._ended.set()
+                self._snapshots.close()
+                self._pool.close()
+                self._engine.stop()
+
+    def stop(self) -> None:
+        """From any thread, or a signal handler."""
+        self._stopping.set()
+        self._wake.set()
+
+    def _work(self) -> None:
+        slots = self._settings.slots or self._engine.cores
+        threads = self._threads(slots)
+        for thread in threads:
+            thread.start()
+        self.ready.set()
+        log.info(
+            "worker is ready",
+            extra={"action": "worker_ready", "worker": self.name, "slots": slots},
+        )
+        lost = False
+        while not self._stopping.wait(0.5):
+            if not self._engine.alive():
+                lost = True
+                log.error("Spark's JVM is gone", extra={"action": "engine_lost"})
+                self.stop()
+        slot_threads = [thread for thread in threads if thread.name.startswith("slot-")]
+        self._drain(slot_threads, 5.0 if lost else self._settings.grace_seconds)
+        self._ended.set()
+        for thread in threads:
+            thread.join(2.0)
+        log.info("worker has stopped", extra={"action": "worker_stopped", "worker": self.name})
+        if lost:
+            raise EngineUnavailable("Spark's JVM ended; the worker has to be started again.")
+
+    def _threads(self, slots: int) -> list[threading.Thread]:
+        orders = Orders(
+            self._store, self._connectors, self._settings, on_task_step=self._on_task_step
+        )
+        prepared = Prepared(self._engine, orders, self._pool)
+        plan_settings = PlanSettings(slots=slots)
+        planner = Planner(
+            self._store,
+            self._engine,
+            orders,
+            self._pool,
+            prepared,
+            self._snapshots,
+            plan_settings,
+        )
+        runner = PackRunner(
+            self._store,
+            self._engine,
+            orders,
+            self._pool,
+            prepared,
+            self._held,
+            self._policy,
+            self._abandoned,
+            self._on_step,
+        )
+        clerk = Clerk(
+            self._store,
+            planner,
+            self._held,
+            self._policy,
+            worker=self.name,
+            lease_seconds=self._settings.lease_seconds,
+            abandoned=self._abandoned,
+            on_planned=self._wake.set,
+        )
+        heart = Heart(
+            self._store,
+            self._engine,
+            self._held,
+            self._policy,
+            worker=self.name,
+            lease_seconds=self._settings.lease_seconds,
+        )
+        upkeep = Upkeep(
+            self._store,
+            self._engine,
+            self._held,
+            prepared,
+            self._snapshots,
+            retention_days=self._settings.retention_days,
+            fire_schedules=self._fire_schedules,
+        )
+        limits = PackLimits(slots=slots)
+        jobs: list[tuple[str, Callable[[], None]]] = [
+            *((f"slot-{n}", lambda: self._run_slot(runner, limits)) for n in range(slots)),
+            ("clerk", lambda: self._run_clerk(clerk)),
+            ("heart", lambda: heart.run(self._ended)),
+            ("upkeep", lambda: upkeep.run(self._stopping)),
+        ]
+        return [threading.Thread(target=do, name=name, daemon=True) for name, do in jobs]
+
+    def _run_slot(self, runner: PackRunner, limits: PackLimits) -> None:
+        backoff = IDLE_SECONDS
+        while not self._stopping.is_set():
+            try:
+                # one slot looks at a time; the others wait here, not at the store
+                with self._claiming:
+                    if self._stopping.is_set():
+                        return
+                    pack = self._store.claim_pack(self.name, limits, self._settings.lease_seconds)
+                    if pack is None:
+                        self._wake.wait(IDLE_SECONDS)
+                        self._wake.clear()
+                        continue
+                    held = self._held.add_pack(pack)
+                runner.run(held)
+                self._wake.set()
+                backoff = IDLE_SECONDS
+            except Exception as exc:
+                self._tell(exc, "slot")
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
+
+    def _run_clerk(self, clerk: Clerk) -> None:
+        backoff = IDLE_SECONDS
+        while not self._stopping.is_set():
+            try:
+                if not clerk.look():
+                    self._stopping.wait(IDLE_SECONDS)
+                backoff = IDLE_SECONDS
+            except Exception as exc:
+                self._tell(exc, "clerk")
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
+
+    def _drain(self, slots: list[threading.Thread], grace_seconds: float) -> None:
+        """Running packs may end by themselves, for a while; then they are cut short and their
+        slices handed back, with no failure counted."""
+        deadline = time.monotonic() + grace_seconds
+        for thread in slots:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for held in self._held.packs():
+            if not held.finishing:
+                held.given_up = True
+                self._cancel(held.pack.id)
+        for claim in self._held.claims():
+            self._hand_back(claim)
+        for thread in slots:
+            thread.join(5.0)
+        self._abandoned.set()
+        left = [lease for held in self._held.packs() for lease in held.leases]
+        if left:
+            # Spark did not let go of them in time; the fences hold whatever they still do
+            try:
+                self._store.release_slices(left)
+            except StoreBusy as exc:
+                log.warning("not released: %s", exc.message, extra={"action": "release_failed"})
+
+    def _hand_back(self, claim: BackfillClaim) -> None:
+        if claim.backfill.planned:
+            return  # a seal: ending it without a fault would say that it is done
+        try:
+            self._store.end_claim(claim, None, self._policy)
+        except RefillError as exc:
+            log.info("claim left: %s", exc.message, extra={"action": "claim_left"})
+
+    def _cancel(self, pack_id: str) -> None:
+        try:
+            self._engine.cancel(pack_id)
+        except Exception as exc:
+            log.warning("cancel failed: %s", exc, extra={"action": "cancel_failed"})
+
+    def _tell(self, exc: Exception, thread: str) -> None:
+        if isinstance(exc, StoreBusy):
+            log.warning("the store is busy: %s", exc.message, extra={"action": "store_busy"})
+        else:
+            log.error(
+                "%s stumbled", thread, exc_info=exc, extra={"action": "stumbled", "thread": thread}
+            )
