@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import report
+from benchmarks import kafka, report
 from benchmarks.measure import Pass, timed, watching_memory
 from benchmarks.peers import (
     Bench,
@@ -64,6 +64,9 @@ def main() -> int:
             only = set(arguments.only or ("parquet", "jsonl", "postgres", "dates", "growth"))
             if only & {"parquet", "jsonl", "postgres"}:
                 met &= _rates(bench, refill, only, arguments.passes, peers=not arguments.no_peers)
+            if "kafka" in only:
+                make_table(url, arguments.rows)
+                met &= kafka.run(bench, refill, arguments.passes, peers=not arguments.no_peers)
             if "dates" in only:
                 met &= _dates(bench, refill)
             if "growth" in only:
@@ -104,7 +107,7 @@ def _rates(bench: Bench, refill: RefillServer, only: set[str], passes: int, *, p
                 results[name].append(one)
     report.show_rates(results, LIMIT)
     ratios = [
-        (f"{ours} : {other}", _ratio(results, ours, other), must, aim)
+        (f"{ours} : {other}", report.ratio(results, ours, other), must, aim)
         for ours, other, must, aim in BARS
         if ours in results and other in results
     ]
@@ -114,10 +117,6 @@ def _rates(bench: Bench, refill: RefillServer, only: set[str], passes: int, *, p
         results, report.IMAGES / "bench-rates.png", f"PostgreSQL, {bench.rows:,} rows, two cores"
     )
     return met
-
-
-def _ratio(results: dict[str, list[Pass]], ours: str, other: str) -> float:
-    return report.median_rate(results[ours]) / report.median_rate(results[other])
 
 
 def _contenders(

@@ -92,11 +92,11 @@ def bare_adbc(bench: Bench) -> int:
     out = bench.fresh("bare-adbc")
     halves = enumerate(bench.halves())
     jobs = [(bench.url, half, str(out / f"{number}.parquet")) for number, half in halves]
-    return sum(_warm_pool().starmap(_adbc_to_parquet, jobs))
+    return sum(warm_pool().starmap(_adbc_to_parquet, jobs))
 
 
 @cache
-def _warm_pool() -> Pool:
+def warm_pool() -> Pool:
     """Kept between passes: what starting Python costs is not what is measured."""
     return multiprocessing.get_context("spawn").Pool(2)
 

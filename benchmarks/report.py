@@ -21,6 +21,10 @@ def median_rate(passes: list[Pass]) -> float:
     return statistics.median(one.rate for one in passes)
 
 
+def ratio(results: dict[str, list[Pass]], ours: str, other: str) -> float:
+    return median_rate(results[ours]) / median_rate(results[other])
+
+
 def median_cpu(passes: list[Pass]) -> float:
     return statistics.median(one.cpu_seconds for one in passes)
 

@@ -39,6 +39,8 @@ def benchmark_server() -> Iterator[PostgresServer]:
         "max_wal_size": "16GB",
         "checkpoint_timeout": "30min",
         "jit": "off",
+        "wal_level": "logical",  # Debezium asks for it even to take a snapshot
+        "max_replication_slots": "20",
     }
     with running_postgres(**settings) as server:
         yield server
