@@ -6,7 +6,7 @@ from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.contract import Connector, Options
-from refill.domain.errors import Conflict, Invalid, RefillError
+from refill.domain.errors import Conflict, InUse, Invalid, RefillError
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
 from refill.service.options import frozen, parse_options, reveal
@@ -90,7 +90,13 @@ class Destinations:
         return self._named(lambda: self._store.update_destination(changed), draft.name)
 
     def delete(self, team_id: int, destination_id: int) -> None:
-        self._store.delete_destination(team_id, destination_id)
+        try:
+            self._store.delete_destination(team_id, destination_id)
+        except Conflict as error:
+            names = ", ".join(str(transfer.id) for transfer in self.usage(team_id, destination_id))
+            raise InUse(
+                f"Transfers write into this destination; delete them first: {names}."
+            ) from error
 
     def usage(self, team_id: int, destination_id: int) -> tuple[Transfer, ...]:
         """The transfers that write into it."""

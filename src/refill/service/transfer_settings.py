@@ -85,7 +85,7 @@ class SettingsReader:
             timezone=self._timezone(),
             columns=columns,
             transform=self._transform(columns or tuple(column.name for column in known_columns)),
-            destination_table=self._destination_table(table_name),
+            destination_table=self._destination_table(table_name, bool(query)),
             max_rejects=self._max_rejects(),
             query_columns=tuple(known_columns) if query else (),
         )
@@ -165,13 +165,16 @@ class SettingsReader:
                 self._adopt("transform", error)
         return sql
 
-    def _destination_table(self, table_name: str | None) -> str:
+    def _destination_table(self, table_name: str | None, from_query: bool) -> str:
         name = self._text("destination_table")
         if name is None:
             if table_name is None:
-                self._complain(
-                    "destination_table", "isEmpty", "name the table to write the query's rows to"
-                )
+                if from_query:
+                    self._complain(
+                        "destination_table",
+                        "isEmpty",
+                        "name the table to write the query's rows to",
+                    )
                 return ""
             name = table_name.partition(".")[2] or table_name
         if (

@@ -58,7 +58,9 @@ class Stage:
 
     def client(self, token: str | None = None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token or self.token}"}
-        return httpx.Client(base_url=f"{self.url}/teams/{self.team_id}", headers=headers)
+        base = f"{self.url}/teams/{self.team_id}"
+        # the first use of a driver loads it, which takes seconds on a busy machine
+        return httpx.Client(base_url=base, headers=headers, timeout=60)
 
     def make_token(
         self,

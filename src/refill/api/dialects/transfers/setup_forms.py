@@ -49,7 +49,7 @@ def show_settings(
     """With `values` those of a destination, else the defaults of the form."""
     secrets = secret_fields(connector.options_model)
     return [
-        _show(name, info, name in secrets, values)
+        _show(info.alias or name, info, name in secrets, values)
         for name, info in connector.options_model.model_fields.items()
         if name != "type"
     ]
