@@ -12,9 +12,9 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 
 import psycopg
-from tests.servers.postgres import PostgresServer
 
 from benchmarks.measure import Pass
+from tests.servers.postgres import PostgresServer
 
 EXACT_SELECT = (
     "select id, customer_id, status, note, amount, quantity, payload::text as payload, "

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+
 from tests.servers.postgres import free_port
 
 TERMINAL = {"completed", "failed", "cancelled"}

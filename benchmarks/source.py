@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+
 from tests.servers.postgres import PostgresServer, running_postgres
 
 CACHE = Path(__file__).parent.parent / ".cache"
