@@ -38,10 +38,10 @@ def prepare_home(settings: Settings) -> None:
 
 def open_store(settings: Settings) -> "Store":
     """The metadata store with its secrets readable, at the newest schema."""
+    prepare_home(settings)
     from refill.store.cipher import load_cipher
     from refill.store.open import open_store as open_
 
-    prepare_home(settings)
     url = settings.store_url.get_secret_value() if settings.store_url else None
     cipher = load_cipher(settings.secret_key, settings.home_path)
     store = open_(url, home=settings.home_path, cipher=cipher)
@@ -72,14 +72,19 @@ def make_app(settings: Settings, store: "Store") -> "FastAPI":
 
 
 def make_worker(settings: Settings, store: "Store") -> "Worker":
-    from refill.connectors.registry import load_connectors
     from refill.engine.spark import SparkEngine
     from refill.worker import Worker
 
-    connectors = load_connectors()
+    service = make_service(settings, store)
+
+    def fire_schedules() -> None:
+        # by the store's clock: a worker whose own is wrong fires nothing early
+        service.schedules.fire_due(store.now())
+
     return Worker(
         store=store,
-        engine=SparkEngine(settings, connectors),
-        connectors=connectors,
+        engine=SparkEngine(settings, service.connectors),
+        connectors=service.connectors,
         settings=settings,
+        fire_schedules=fire_schedules,
     )

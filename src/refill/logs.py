@@ -102,8 +102,9 @@ def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # it tells every start in ten lines
-    logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
+    # they tell every start, and every connection, in many lines
+    for name in ("alembic", "py4j", "httpx", "httpcore"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     # uvicorn's own handlers would print every line twice, and without the request id
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)

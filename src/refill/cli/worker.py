@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 from typing import Annotated
 
@@ -34,6 +33,7 @@ def worker(
 
 def _end_with_parent() -> None:
     """The pipe to the server ends with it, even when it was killed: go too, cleanly."""
-    while sys.stdin.buffer.read(1):
+    # not through sys.stdin: its lock, held here, would break the interpreter's shutdown
+    while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

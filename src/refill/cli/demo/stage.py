@@ -54,24 +54,30 @@ class Stage:
         line.add_row(f"[green]✓[/] [bold]{title}[/]", f"[dim]{step.detail}[/]", seconds)
         self._show(line)
 
-    def watch(self, look: Look) -> list[View]:
-        """Live; the picture keeps a moment from the middle of it."""
+    def watch(self, look: Look) -> tuple[list[View], float]:
+        """Live, until they end; returns how, and the seconds since the first slice began. The
+        picture keeps a moment from the middle of it."""
         self._show(Text())
         middle: list[Sequence[View]] = []
+        began = time.monotonic()
 
         def look_and_keep() -> Sequence[View]:
+            nonlocal began
             views = look()
+            if all(view.rows_per_second is None for view in views):
+                began = time.monotonic()  # Spark is still warming up
             if any(0.2 < view.fraction < 0.95 for view in views):
                 middle.append(views)
             return views
 
         views = watch(look_and_keep, self._console)
+        seconds = time.monotonic() - began
         # the fullest of moments: every bar under way, if there was one
         moment = max(middle, key=_liveliness, default=views)
         bars = make_bars(Console(width=PICTURE_WIDTH))
         show_in_bars(bars, moment)
         self._kept.append(bars.get_renderable())
-        return views
+        return views, seconds
 
     def conclude(self, lines: list[Line], equal: bool, seconds: float, rows: int) -> None:
         table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3))
