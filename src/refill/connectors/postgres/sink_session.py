@@ -28,8 +28,11 @@ class SinkSession:
             conninfo(options, purpose, session=_SETTINGS),
             # else it reads all of pg_attribute first: slow where there are many tables
             db_kwargs={"adbc.postgresql.type_resolver_mode": "builtin"},
+            # transactions are ours to begin: the driver's own cannot go back to a savepoint
+            autocommit=True,
         )
         self._cursor: Any = self._connection.cursor()
+        self.execute("BEGIN")
 
     def execute(self, sql: str) -> None:
         self._cursor.execute(sql)
@@ -52,10 +55,10 @@ class SinkSession:
         self.execute(f"SET application_name = {literal(purpose)}")
 
     def commit(self) -> None:
-        self._connection.commit()
+        self.execute("COMMIT AND CHAIN")
 
     def rollback(self) -> None:
-        self._connection.rollback()
+        self.execute("ROLLBACK AND CHAIN")
 
     def close(self) -> None:
         self._cursor.close()
