@@ -15,6 +15,8 @@ M = TypeVar("M", bound=BaseModel)
 
 # a JSON string may hold U+0000, which no PostgreSQL text can
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+# pydantic puts which member of a union it tried into the place: no user wrote that
+_MEMBER = re.compile(r"str|int|float|bool|(constrained|function)-.*|[A-Z]\w*|.*[\[(].*")
 BODY_MODEL = "body_model"
 
 
@@ -67,7 +69,8 @@ def problems_of(
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location) or "body"
+    parts = [str(part) for part in location]
+    return ".".join(part for part in parts if not _MEMBER.fullmatch(part)) or "body"
 
 
 def _sentence(error: ErrorDetails) -> str:

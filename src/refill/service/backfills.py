@@ -14,7 +14,7 @@ from refill.domain.table import Table
 from refill.planning.freeze import freeze_table
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_keys, plan_pages
 from refill.service.catalogue import Catalogue
-from refill.service.identity import is_uid
+from refill.service.identity import is_repeatable, is_uid
 from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
 from refill.service.sink_checks import check_sql
@@ -99,10 +99,8 @@ class Backfills:
         origin: Origin = Origin.REQUEST,
     ) -> Backfill:
         """`uid` names what a repeated request made the first time."""
-        try:
-            return self._store.get_backfill_by_uid(sink.team_id, uid)
-        except NotFound:
-            pass
+        if is_repeatable(uid) and (made := self._find(sink.team_id, uid)) is not None:
+            return made
         spec = self._freeze(sink, request)
         table = _table_of(spec).full_name
         try:
@@ -229,6 +227,12 @@ class Backfills:
         self, backfill: Backfill, *, limit: int | None, cursor: str | None
     ) -> Page[tuple[Slice, Reject]]:
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
+
+    def _find(self, team_id: int, uid: str) -> Backfill | None:
+        try:
+            return self._store.get_backfill_by_uid(team_id, uid)
+        except NotFound:
+            return None
 
     def _freeze(self, sink: Sink, request: BackfillRequest) -> Spec:
         """What the backfill will run, whatever becomes of the sink. A table that the source could

@@ -22,6 +22,11 @@ def repeatable_uid(team_id: int, route: str, key: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{team_id}\n{route}\n{key}"))
 
 
+def is_repeatable(uid: str) -> bool:
+    """Made by `repeatable_uid`: it may have been used before."""
+    return uuid.UUID(uid).version == 5
+
+
 def is_uid(text: str) -> bool:
     """Written as a UUID is written, in lower or upper case."""
     try:

@@ -183,20 +183,23 @@ class Hand:
 
 def test_a_key_that_used_up_its_hour_waits_for_the_next(tmp_path: Path) -> None:
     hand = Hand()
-    with running_server(tmp_path, hand, rate_limit_per_hour=3) as server:
-        with server.client() as api, server.client() as other:
-            left = [api.get("/api/sinks").headers["X-RateLimit-Remaining"] for _ in range(3)]
-            assert left == ["2", "1", "0"]
-            refused = api.get("/api/sinks")
-            answer(refused, 429)
-            assert refused.headers["Retry-After"] == "60"
-            assert refused.headers["X-RateLimit-Limit"] == "3"
-            assert refused.headers["X-RateLimit-Remaining"] == "0"
-            elsewhere = api.get("/v1/teams/1/transfers")
-            assert answer(elsewhere, 429)["error"]["code"] == "TOO_MANY_REQUESTS"
-            answer(other.get("/api/sinks"), 200)
-            hand.now = hand.now.replace(hour=13, minute=0)
-            answer(api.get("/api/sinks"), 200)
+    with (
+        running_server(tmp_path, hand, rate_limit_per_hour=3) as server,
+        server.client() as api,
+        server.client() as other,
+    ):
+        left = [api.get("/api/sinks").headers["X-RateLimit-Remaining"] for _ in range(3)]
+        assert left == ["2", "1", "0"]
+        refused = api.get("/api/sinks")
+        answer(refused, 429)
+        assert refused.headers["Retry-After"] == "60"
+        assert refused.headers["X-RateLimit-Limit"] == "3"
+        assert refused.headers["X-RateLimit-Remaining"] == "0"
+        elsewhere = api.get("/v1/teams/1/transfers")
+        assert answer(elsewhere, 429)["error"]["code"] == "TOO_MANY_REQUESTS"
+        answer(other.get("/api/sinks"), 200)
+        hand.now = hand.now.replace(hour=13, minute=0)
+        answer(api.get("/api/sinks"), 200)
 
 
 def test_a_locked_sqlite_store_is_503_and_no_500(

@@ -1,0 +1,210 @@
+"""Sinks and HTTP endpoints over HTTP."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.api.running import Running, answer
+
+ENDPOINTS = "/api/destinations/http_endpoints"
+
+
+def body(server: Running, reads: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": server.name("sink"),
+        "database": reads,
+        "destination": {"type": "files", "path": "x"},
+        **changes,
+    }
+
+
+def test_a_sink_answers_in_the_originals_shape(server: Running, api: httpx.Client) -> None:
+    database = server.make_database(api)
+    asked = {
+        "name": server.name("sink"),
+        "status": "active",
+        "database": database["name"],
+        "source": {
+            "include_schemas": None,
+            "exclude_schemas": None,
+            "include_tables": ["public.orders"],
+            "exclude_tables": None,
+        },
+        "tables": [{"name": "public.orders", "group_column_names": ["region"]}],
+        "actions": ["insert", "update", "delete"],
+        "destination": {"type": "files", "path": "x", "format": "jsonl"},
+        "filter": "none",
+        "transform": "none",
+        "routing": "none",
+        "enrichment": "none",
+        "message_grouping": True,
+        "load_shedding_policy": "pause_on_full",
+        "batch_size": 50,
+        "max_retry_count": None,
+        "timestamp_format": "iso8601",
+        "annotations": {"owner": "data"},
+    }
+    made = answer(api.post("/api/sinks", json=asked), 200)
+    assert {name: made[name] for name in asked} == asked
+    assert made["active_backfills"] == []
+    assert made["health"]["status"] == "healthy"
+    assert answer(api.get(f"/api/sinks/{made['name']}"), 200) == made
+    assert made in answer(api.get("/api/sinks"), 200)["data"]
+
+
+@pytest.mark.parametrize(
+    "key", ["routing", "enrichment", "load_shedding_policy", "message_grouping"]
+)
+def test_what_is_not_supported_yet_says_so(server: Running, api: httpx.Client, key: str) -> None:
+    database = server.make_database(api)["name"]
+    for nothing in ("none", None):
+        answer(api.post("/api/sinks", json=body(server, database, **{key: nothing})), 200)
+    refusal = answer(api.post("/api/sinks", json=body(server, database, **{key: "mine"})), 422)
+    assert "not supported yet" in refusal["validation_errors"][key][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"database": "nowhere"}, "database"),
+        ({"destination": {"type": "pigeon"}}, "destination.type"),
+        ({"destination": {"type": "files"}}, "destination.path"),
+        ({"destination": {"type": "files", "path": "x", "colour": 1}}, "destination.colour"),
+        ({"destination": {"path": "x"}}, "destination.type"),
+        ({"status": "asleep"}, "status"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": "50"}, "batch_size"),
+        ({"actions": ["truncate"]}, "actions.0"),
+        ({"timestamp_format": "roman"}, "timestamp_format"),
+        ({"transform": "my-function"}, "transform"),
+        ({"filter": "my-function"}, "filter"),
+        ({"transform": {"sql": ""}}, "transform.sql"),
+        ({"source": {"include_table": []}}, "source.include_table"),
+    ],
+)
+def test_fields_that_make_no_sense_are_422_on_their_place(
+    server: Running, api: httpx.Client, changes: dict[str, Any], field: str
+) -> None:
+    database = server.make_database(api)["name"]
+    refusal = answer(api.post("/api/sinks", json=body(server, database, **changes)), 422)
+    assert field in refusal["validation_errors"]
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc", "a/../../b"])
+def test_a_path_out_of_the_teams_folder_is_422(
+    server: Running, api: httpx.Client, path: str
+) -> None:
+    database = server.make_database(api)["name"]
+    destination = {"type": "files", "path": path}
+    refusal = answer(
+        api.post("/api/sinks", json=body(server, database, destination=destination)), 422
+    )
+    assert "destination.path" in refusal["validation_errors"]
+
+
+def test_secrets_of_a_destination_never_come_back(server: Running, api: httpx.Client) -> None:
+    destination = {
+        "type": "postgres",
+        "hostname": "127.0.0.1",
+        "database": "lake",
+        "username": "writer",
+        "password": "hush-hush",
+    }
+    sink = server.make_sink(api, destination=destination)
+    path = f"/api/sinks/{sink['id']}"
+    shown = api.get(path)
+    assert "hush-hush" not in shown.text + api.get("/api/sinks").text
+    # sent back as it was read, with one field changed: the secret stays
+    changed = {**shown.json()["destination"], "username": "other"}
+    answer(api.patch(path, json={"destination": changed}), 200)
+    stored = server.store.get_sink(1, sink["id"]).destination_options
+    assert (stored["username"], stored["password"]) == ("other", "hush-hush")
+    answer(api.post(f"{path}/backfills"), 200)
+    spec = server.store.list_backfills(1, pipeline_id=sink["id"]).items[0].spec
+    assert "hush-hush" not in spec.model_dump_json()
+
+
+def test_an_update_leaves_what_is_not_given(server: Running, api: httpx.Client) -> None:
+    sink = server.make_sink(api, annotations={"a": 1}, batch_size=7)
+    changed = answer(api.put(f"/api/sinks/{sink['name']}", json={"status": "paused"}), 200)
+    assert changed["status"] == "paused"
+    assert changed["batch_size"] == 7
+    assert changed["annotations"] == {"a": 1}
+    assert changed["source"] == sink["source"]
+    renamed = answer(api.patch(f"/api/sinks/{sink['id']}", json={"name": sink["name"] + "-2"}), 200)
+    assert renamed["id"] == sink["id"]
+    answer(api.get(f"/api/sinks/{sink['name']}"), 404)
+
+
+def test_a_deleted_sink_takes_its_active_backfills_with_it(
+    server: Running, api: httpx.Client
+) -> None:
+    path, made = server.make_backfill(api)
+    sink = path.removesuffix("/backfills")
+    gone = answer(api.delete(sink), 200)
+    assert gone["deleted"] is True
+    assert set(gone) == {"id", "deleted"}
+    answer(api.get(path), 404)
+    listed = answer(api.get("/api/backfills?state=cancelled"), 200)["data"]
+    assert made["id"] in [one["id"] for one in listed]
+
+
+def test_sinks_are_listed_page_by_page(server: Running) -> None:
+    team = server.make_team()
+    with server.client(server.make_token(team_id=team)) as api:
+        database = server.make_database(api)["name"]
+        for _ in range(3):
+            server.make_sink(api, database=database)
+        everything = answer(api.get("/api/sinks"), 200)
+        assert list(everything) == ["data"]
+        first = answer(api.get("/api/sinks?limit=2"), 200)
+        rest = answer(api.get(f"/api/sinks?limit=2&cursor={first['next_cursor']}"), 200)
+        assert first["data"] + rest["data"] == everything["data"]
+        assert rest["next_cursor"] is None
+
+
+def test_an_endpoint_keeps_its_encrypted_headers_to_itself(
+    server: Running, api: httpx.Client
+) -> None:
+    asked = {
+        "name": server.name("hook"),
+        "url": "https://hooks.example/in",
+        "headers": {"house": "atreides"},
+        "encrypted_headers": {"Authorization": "Bearer hush-hush"},
+    }
+    made = api.post(ENDPOINTS, json=asked)
+    shown = answer(made, 201)
+    assert shown["headers"] == asked["headers"]
+    path = f"{ENDPOINTS}/{shown['name']}"
+    assert "hush-hush" not in made.text + api.get(path).text + api.get(ENDPOINTS).text
+    back = {"encrypted_headers": shown["encrypted_headers"], "url": "https://hooks.example/2"}
+    assert answer(api.put(path, json=back), 200)["url"] == "https://hooks.example/2"
+    stored = server.store.get_endpoint(1, shown["id"])
+    assert stored.encrypted_headers == asked["encrypted_headers"]
+    answer(api.patch(path, json={"encrypted_headers": {}}), 200)
+    assert server.store.get_endpoint(1, shown["id"]).encrypted_headers == {}
+    gone = answer(api.delete(path), 200)
+    assert gone["id"] == shown["id"]
+    answer(api.get(path), 404)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"url": "ftp://x/"}, "url"),
+        ({"url": "https://"}, "url"),
+        ({"url": "https://u:p@hooks.example/"}, "url"),
+        ({"url": "https://hooks.example/\r\nX: y"}, "url"),
+        ({"headers": {"a b": "c"}}, "headers"),
+        ({"headers": {"a": "c\r\nX: y"}}, "headers"),
+        ({"encrypted_headers": {"": "c"}}, "encrypted_headers"),
+        ({"headers": {"a": 1}}, "headers.a"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_sent_to_is_422(
+    api: httpx.Client, changes: dict[str, Any], field: str
+) -> None:
+    asked = {"name": "never", "url": "https://hooks.example/", **changes}
+    refusal = answer(api.post(ENDPOINTS, json=asked), 422)
+    assert field in refusal["validation_errors"]
