@@ -48,35 +48,30 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield running
 
 
-def _caller(stage: Stage, colour: str, token: str | None = None) -> Iterator[Call]:
-    key = token or stage.token
-    if colour == "sync":
-        with SupermetricsClient(api_key=key, base_url=stage.url, timeout=60) as client:
+def caller(stage: Stage, colour: str, token: str | None = None) -> Call:
+    """Each call with a client of its own, so that the asynchronous one has a loop of its own."""
+    options = {"api_key": token or stage.token, "base_url": stage.url, "timeout": 60}
 
-            def call(name: str, *args: Any, **options: Any) -> Any:
-                noun, verb = name.split(".")
-                return getattr(getattr(client, noun), verb)(*args, **options)
+    def call(name: str, *args: Any, **more: Any) -> Any:
+        noun, verb = name.split(".")
+        with SupermetricsClient(**options) as client:
+            return getattr(getattr(client, noun), verb)(*args, **more)
 
-            yield call
-    else:
+    def call_async(name: str, *args: Any, **more: Any) -> Any:
+        noun, verb = name.split(".")
 
-        def call_async(name: str, *args: Any, **options: Any) -> Any:
-            noun, verb = name.split(".")
+        async def run() -> Any:
+            async with SupermetricsAsyncClient(**options) as client:
+                return await getattr(getattr(client, noun), verb)(*args, **more)
 
-            async def run() -> Any:
-                async with SupermetricsAsyncClient(
-                    api_key=key, base_url=stage.url, timeout=60
-                ) as client:
-                    return await getattr(getattr(client, noun), verb)(*args, **options)
+        return asyncio.run(run())
 
-            return asyncio.run(run())
-
-        yield call_async
+    return call if colour == "sync" else call_async
 
 
 @pytest.fixture(params=["sync", "async"])
-def call(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Call]:
-    yield from _caller(stage, request.param)
+def call(stage: Stage, request: pytest.FixtureRequest) -> Call:
+    return caller(stage, request.param)
 
 
 def transfer_arguments(stage: Stage, **settings: Any) -> dict[str, Any]:
@@ -384,11 +379,11 @@ def test_errors_are_the_clients_own(
 
 @pytest.mark.parametrize("colour", ["sync", "async"])
 def test_errors_of_keys(stage: Stage, colour: str) -> None:
-    wrong = next(_caller(stage, colour, "rf_0123456789ab_" + "a" * 43))
+    wrong = caller(stage, colour, "rf_0123456789ab_" + "a" * 43)
     with pytest.raises(SupermetricsAuthError) as unauthenticated:
         wrong("backfills.list_incomplete", TEAM)
     assert unauthenticated.value.error_code == "API_KEY_INVALID"
-    reader = next(_caller(stage, colour, stage.make_token(Scope.TRANSFERS_READ)))
+    reader = caller(stage, colour, stage.make_token(Scope.TRANSFERS_READ))
     assert reader("backfills.list_incomplete", TEAM) == []
     with pytest.raises(SupermetricsForbiddenError) as forbidden:
         reader("backfills.create", TEAM, 1, *SHORT)
@@ -398,7 +393,7 @@ def test_errors_of_keys(stage: Stage, colour: str) -> None:
 @pytest.mark.parametrize("colour", ["sync", "async"])
 def test_the_rate_is_limited(tmp_path: Path, colour: str) -> None:
     with running_stage(tmp_path, rate_limit_per_hour=1) as stage:
-        call = next(_caller(stage, colour))
+        call = caller(stage, colour)
         call("backfills.list_incomplete", TEAM)
         with pytest.raises(SupermetricsRateLimitError) as limited:
             call("backfills.list_incomplete", TEAM)
@@ -410,7 +405,7 @@ def test_the_rate_is_limited(tmp_path: Path, colour: str) -> None:
 @pytest.mark.parametrize("colour", ["sync", "async"])
 def test_an_idempotency_key_goes_through_the_client(stage: Stage, colour: str) -> None:
     transfer = stage.make_transfer()
-    call = next(_caller(stage, colour))
+    call = caller(stage, colour)
     headers = {"Idempotency-Key": "once"}
     first = call("backfills.create", TEAM, transfer, *SHORT, headers=headers)
     second = call("backfills.create", TEAM, transfer, *SHORT, headers=headers)

@@ -27,7 +27,8 @@ class SettingAnswer(BaseModel):
     label: str
     value: Scalar
     help_text: str | None
-    options: list[ChoiceAnswer] | None = None
+    # empty rather than null: the vendor's client walks over it
+    options: list[ChoiceAnswer]
 
 
 class DestinationTypeAnswer(BaseModel):
@@ -78,7 +79,7 @@ def _show(
         label=info.title or name.replace("_", " ").capitalize(),
         value=None if secret else _scalar(value),
         help_text=info.description,
-        options=[ChoiceAnswer(value=choice, label=choice) for choice in choices] or None,
+        options=[ChoiceAnswer(value=choice, label=choice) for choice in choices],
     )
 
 
