@@ -157,7 +157,6 @@ def _verdict(
     now: int,
 ) -> dict[str, Any]:
     """What is written on the slice."""
-    nothing: dict[str, Any] = dict.fromkeys(_COUNTS, 0)
     verdict: dict[str, Any] = {
         "slice_id": receipt.slice_id,
         "held": receipt.attempt,
@@ -179,17 +178,17 @@ def _verdict(
     if receipt.outcome is Outcome.FAILED:
         fault = receipt.fault or _UNEXPLAINED
         failures = found["failures"] + 1
-        delay = policy.delay_seconds(fault, failures, rng)
         verdict |= {"failures": failures, "error": fault.message, "error_code": fault.code}
-        if delay is None:
+        delay = policy.delay_seconds(fault, failures, rng)
+        dropped = status == Status.CANCELLED.value and fault.transient
+        if delay is None and not dropped:
             return verdict | {"state": SliceState.FAILED.value}
-    verdict |= nothing | {"seconds": 0.0}
+    verdict |= dict.fromkeys(_COUNTS, 0) | {"seconds": 0.0}
     if status == Status.CANCELLED.value:
         return verdict | {"state": SliceState.CANCELLED.value}
-    due = now + round((delay or 0.0) * 1_000_000) if delay else 0
     return verdict | {
         "state": SliceState.PENDING.value,
-        "not_before": due,
+        "not_before": now + round(delay * 1_000_000) if delay else 0,
         **{"pack": None, "worker": None, "started_at": None, "ended_at": None},
     }
 

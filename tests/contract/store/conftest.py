@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from refill.store.cipher import AesCipher
 from refill.store.open import FILE, open_store
 from refill.store.port import Store
-from tests.servers.postgres import PostgresServer
+from refill.store.tables import metadata
 
 Opener = Callable[..., Store]
 KEY = "a key for tests"
@@ -20,7 +19,7 @@ BACKENDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 @pytest.fixture(params=BACKENDS, scope="session")
 def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> object:
-    """A migrated store that each test gets a copy of: migrating takes longer than most tests."""
+    """A migrated store that each test gets as new: migrating takes longer than most tests."""
     url, home = None, tmp_path_factory.mktemp("template")
     if request.param == "postgres":
         url = request.getfixturevalue("postgres").create_database("template")
@@ -31,16 +30,15 @@ def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def opener(
-    template: Path | str, request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Opener]:
+def opener(template: Path | str, tmp_path: Path) -> Iterator[Opener]:
     """Opens stores over one and the same database, as several processes would."""
     home, url = tmp_path / "home", None
     if isinstance(template, Path):
         home.mkdir()
         shutil.copy(template, home / FILE)
     else:
-        url = _copy_database(request.getfixturevalue("postgres"), template)
+        url = template
+        _empty(url)
     opened: list[Store] = []
 
     def open_one(key: str = KEY, **options: float) -> Store:
@@ -73,9 +71,13 @@ def empty_opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ope
         store.close()
 
 
-def _copy_database(server: PostgresServer, template: str) -> str:
-    name = f"store_{uuid4().hex[:12]}"
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        source = template.rsplit("/", 1)[1]
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
-    return server.url(name)
+def _empty(url: str) -> None:
+    """As it was when it was migrated: faster than another database."""
+    with psycopg.connect(url) as connection:
+        for table in reversed(metadata.sorted_tables):
+            if table.name == "tallies":
+                connection.execute("UPDATE tallies SET value = 0")
+            elif table.name in ("teams", "users"):
+                connection.execute(f"DELETE FROM {table.name} WHERE id <> 1")
+            else:
+                connection.execute(f"DELETE FROM {table.name}")

@@ -1,12 +1,13 @@
 """Records with defaults, to be varied where a test cares."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 from refill.domain.backfill import Backfill
 from refill.domain.pipeline import (
+    Condition,
     Database,
     Destination,
     HttpEndpoint,
@@ -18,9 +19,18 @@ from refill.domain.pipeline import (
     Spec,
     Transfer,
 )
-from refill.domain.slice import Dated, KeyRange
+from refill.domain.retry import RetryPolicy
+from refill.domain.slice import Dated, Fault, KeyRange, Outcome, Receipt
 from refill.domain.table import Column, Table
-from refill.store.port import NewBackfill, PlannedSlice, Store
+from refill.store.port import (
+    ClaimedSlice,
+    Finished,
+    NewBackfill,
+    Pack,
+    PackLimits,
+    PlannedSlice,
+    Store,
+)
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
 FIRST = date(2026, 1, 1)
@@ -95,12 +105,8 @@ def make_sink(database_id: str, **changes: Any) -> Sink:
         "created_at": NOW,
         "updated_at": NOW,
     }
-    from pydantic import TypeAdapter
-
-    from refill.domain.pipeline import Condition
-
     values |= changes
-    values["filter"] = TypeAdapter(tuple[Condition, ...]).validate_python(values["filter"])
+    values["filter"] = tuple(Condition.model_validate(one) for one in values["filter"])
     return Sink(**values)
 
 
@@ -201,3 +207,44 @@ def plan(store: Store, new: NewBackfill, slices: list[PlannedSlice]) -> Backfill
     assert claim is not None
     assert claim.backfill.id == made.id
     return store.save_plan(claim, slices, rows_estimated=sum(s.rows_estimated for s in slices))
+
+
+TRANSIENT = Fault(code="source_unavailable", message="it went away", transient=True)
+TERMINAL = Fault(code="source_refused", message="it broke", transient=False)
+AT_ONCE = RetryPolicy(max_failures=2, base_seconds=0.0, cap_seconds=0.0)
+
+Outcomes = Callable[[ClaimedSlice], Receipt]
+
+
+def done(claimed: ClaimedSlice, **changes: Any) -> Receipt:
+    """Ten rows read and delivered."""
+    return receipt(claimed, Outcome.DONE, rows_read=10, rows_delivered=10, seconds=0.5, **changes)
+
+
+def failed(claimed: ClaimedSlice, **changes: Any) -> Receipt:
+    return receipt(claimed, Outcome.FAILED, **{"fault": TERMINAL, **changes})
+
+
+def stumbled(claimed: ClaimedSlice) -> Receipt:
+    return receipt(claimed, Outcome.FAILED, fault=TRANSIENT)
+
+
+def unstarted(claimed: ClaimedSlice) -> Receipt:
+    return receipt(claimed, Outcome.UNSTARTED)
+
+
+def receipt(claimed: ClaimedSlice, outcome: Outcome, **changes: Any) -> Receipt:
+    part = claimed.slice
+    return Receipt(slice_id=part.id, attempt=part.attempt, outcome=outcome, **changes)
+
+
+def finish(store: Store, pack: Pack, outcome: Outcomes, policy: RetryPolicy = AT_ONCE) -> Finished:
+    receipts = [outcome(claimed) for claimed in pack.slices]
+    return store.finish_slices(pack.backfill.id, receipts, policy)
+
+
+def run_all(store: Store, outcome: Outcomes = done, skip: Collection[int] = ()) -> None:
+    """Claims and finishes until there is nothing more to claim."""
+    while (pack := store.claim_pack("w", PackLimits(slots=1), 30)) is not None:
+        assert pack.backfill.id not in skip
+        finish(store, pack, outcome)

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from refill.domain.access import Role, Scope
+from refill.domain.access import ApiKey, Role, Scope
 from refill.domain.errors import Conflict, NotFound
 from refill.store.port import Store
 
 
-def make_key(store: Store, prefix: str = "abc", **changes: object) -> object:
+def make_key(store: Store, prefix: str = "abc", **changes: object) -> ApiKey:
     values = {
         "team_id": 1,
         "user_id": 1,
@@ -34,9 +34,9 @@ def test_a_user_of_another_team_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound):
         store.get_user(team.id, 1)
     with pytest.raises(NotFound):
-        store.create_user(99, "nobody", Role.OWNER)
+        store.create_user(10**9, "nobody", Role.OWNER)
     with pytest.raises(NotFound):
-        store.get_team(99)
+        store.get_team(10**9)
 
 
 def test_a_key_is_found_by_its_prefix_with_its_user(store: Store) -> None:
@@ -66,12 +66,12 @@ def test_a_prefix_is_given_once(store: Store) -> None:
 
 
 def test_a_revoked_key_is_still_found_and_stays_revoked_as_of_the_first_time(store: Store) -> None:
-    make_key(store)
-    revoked = store.revoke_key(1)
+    key = make_key(store)
+    revoked = store.revoke_key(key.id)
     assert revoked.revoked_at is not None
-    assert store.revoke_key(1).revoked_at == revoked.revoked_at
+    assert store.revoke_key(key.id).revoked_at == revoked.revoked_at
     found = store.find_key("abc")
     assert found is not None
     assert found[0].revoked_at == revoked.revoked_at
     with pytest.raises(NotFound):
-        store.revoke_key(99)
+        store.revoke_key(10**9)

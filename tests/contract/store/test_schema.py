@@ -51,7 +51,9 @@ def test_the_newest_migration_is_the_one_that_is_looked_for() -> None:
     assert ScriptDirectory(str(folder)).get_current_head() == schema.HEAD
 
 
-def test_a_schema_of_a_newer_version_is_refused_with_a_sentence(store: Store) -> None:
+def test_a_schema_of_a_newer_version_is_refused_with_a_sentence(empty_opener: Opener) -> None:
+    store = empty_opener()
+    store.migrate()
     with store._backend.write() as connection:  # type: ignore[attr-defined]
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(Misconfigured, match="newer"):

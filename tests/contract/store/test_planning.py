@@ -1,0 +1,225 @@
+"""Claims on a backfill as a whole: planning it, sealing it."""
+
+import pytest
+
+from refill.domain.backfill import Origin, Status
+from refill.domain.errors import NotFound, Superseded
+from refill.domain.retry import RetryPolicy
+from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
+from refill.store.port import BackfillClaim, PackLimits, PlannedSlice, Store
+from tests.contract.store.factories import (
+    AT_ONCE,
+    FIRST,
+    TERMINAL,
+    TRANSIENT,
+    dated_slices,
+    done,
+    failed,
+    key_slices,
+    make_spec,
+    new_sink_backfill,
+    new_transfer_backfill,
+    plan,
+    run_all,
+)
+
+
+def claim_plan(store: Store) -> BackfillClaim:
+    claim = store.claim_plan("w", 30)
+    assert claim is not None
+    return claim
+
+
+def test_a_created_backfill_is_claimed_once(store: Store) -> None:
+    made = store.insert_backfill(new_sink_backfill())
+    claim = claim_plan(store)
+    assert (claim.backfill.id, claim.attempt, claim.failures) == (made.id, 1, 0)
+    assert store.claim_plan("other", 30) is None
+
+
+def test_schedules_are_planned_before_history_and_older_before_newer(store: Store) -> None:
+    first = store.insert_backfill(new_sink_backfill(pipeline_id="a"))
+    second = store.insert_backfill(new_sink_backfill(pipeline_id="b"))
+    recurring = store.insert_backfill(new_transfer_backfill(origin=Origin.SCHEDULE, holds=()))
+    order = [claim_plan(store).backfill.id for _ in range(3)]
+    assert order == [recurring.id, first.id, second.id]
+
+
+def test_a_plan_is_stored_whole_and_in_order(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    extents = [
+        KeyRange(lower=("-5",), upper=("3",), lower_inclusive=True),
+        KeyRange(lower=("3",)),
+        NullKeys(),
+        CtidRange(relation="public.t", first_page=0, end_page=None, snapshot="s"),
+        Dated(date=FIRST),
+        Whole(),
+    ]
+    planned = [PlannedSlice(extent=e, target="t", rows_estimated=7) for e in extents]
+    backfill = store.save_plan(claim_plan(store), iter(planned), rows_estimated=42)
+    assert backfill.status is Status.SCHEDULED
+    assert backfill.planned
+    assert backfill.rows_estimated == 42
+    assert backfill.counters.slices_total == backfill.counters.slices_pending == 6
+    slices = store.list_slices(backfill.id).items
+    assert [part.extent for part in slices] == extents
+    assert [part.index for part in slices] == list(range(6))
+    assert {part.rows_estimated for part in slices} == {7}
+
+
+def test_a_plan_may_freeze_what_was_not_known_before(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    spec = make_spec(sort_columns=("c0",))
+    backfill = store.save_plan(claim_plan(store), key_slices(1), rows_estimated=0, spec=spec)
+    assert backfill.spec == spec == store.get_backfill(1, backfill.id).spec
+
+
+def test_a_plan_without_slices_is_done(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    backfill = store.save_plan(claim_plan(store), [], rows_estimated=0)
+    assert backfill.status is Status.COMPLETED
+    assert backfill.planned
+    assert backfill.completed_at is not None
+    store.insert_backfill(new_sink_backfill())
+
+
+def test_a_plan_without_slices_is_still_sealed(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill(seals=True))
+    backfill = store.save_plan(claim_plan(store), [], rows_estimated=0)
+    assert backfill.status is Status.SCHEDULED
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    assert store.end_claim(claim, None, AT_ONCE).status is Status.COMPLETED
+
+
+def test_a_backfill_paused_while_it_is_planned_stays_paused_and_is_planned(store: Store) -> None:
+    made = store.insert_backfill(new_sink_backfill())
+    claim = claim_plan(store)
+    store.pause_backfill(1, made.id)
+    planned = store.save_plan(claim, key_slices(2), rows_estimated=0)
+    assert planned.status is Status.PAUSED
+    assert planned.planned
+    assert store.resume_backfill(1, made.id).status is Status.SCHEDULED
+
+
+def test_a_backfill_cancelled_while_it_is_planned_is_not_planned(store: Store) -> None:
+    made = store.insert_backfill(new_sink_backfill())
+    claim = claim_plan(store)
+    store.cancel_backfill(1, made.id, None)
+    with pytest.raises(Superseded):
+        store.save_plan(claim, key_slices(2), rows_estimated=0)
+    with pytest.raises(Superseded):
+        store.end_claim(claim, TERMINAL, AT_ONCE)
+    assert store.list_slices(made.id).items == ()
+
+
+def test_a_plan_is_saved_once(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    claim = claim_plan(store)
+    store.save_plan(claim, key_slices(2), rows_estimated=0)
+    with pytest.raises(Superseded):
+        store.save_plan(claim, key_slices(2), rows_estimated=0)
+    assert len(store.list_slices(claim.backfill.id).items) == 2
+
+
+def test_a_plan_that_stumbles_is_left_for_later_and_then_given_up(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    first = claim_plan(store)
+    assert store.end_claim(first, TRANSIENT, AT_ONCE).status is Status.CREATED
+    second = claim_plan(store)
+    assert (second.attempt, second.failures) == (2, 1)
+    with pytest.raises(Superseded):
+        store.end_claim(first, TRANSIENT, AT_ONCE)
+    over = store.end_claim(second, TRANSIENT, AT_ONCE)
+    assert over.status is Status.FAILED
+    assert (over.error, over.error_code) == ("it went away", "source_unavailable")
+    store.insert_backfill(new_sink_backfill())
+
+
+def test_a_plan_waits_for_as_long_as_it_was_told_to(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    policy = RetryPolicy(base_seconds=100)
+    store.end_claim(claim_plan(store), TRANSIENT, policy)
+    assert store.claim_plan("w", 30) is None
+
+
+def test_a_plan_that_cannot_succeed_fails_at_once(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    over = store.end_claim(claim_plan(store), TERMINAL, RetryPolicy())
+    assert over.status is Status.FAILED
+    assert over.error == "it broke"
+
+
+def test_a_claim_to_plan_can_be_handed_back(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill())
+    assert store.end_claim(claim_plan(store), None, AT_ONCE).status is Status.CREATED
+    again = claim_plan(store)
+    assert again.failures == 0
+
+
+def test_a_backfill_that_seals_ends_with_the_seal(store: Store) -> None:
+    made = plan(store, new_sink_backfill(seals=True), key_slices(2))
+    assert store.claim_seal("w", 30) is None
+    run_all(store, outcome=done)
+    assert store.get_backfill(1, made.id).status is Status.RUNNING
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    assert claim.backfill.counters.slices_completed == 2
+    assert store.claim_seal("other", 30) is None
+    over = store.end_claim(claim, None, AT_ONCE)
+    assert over.status is Status.COMPLETED
+    assert over.counters.rows_delivered == 20
+    with pytest.raises(Superseded):
+        store.end_claim(claim, None, AT_ONCE)
+
+
+def test_the_last_finish_says_that_the_backfill_can_be_sealed(store: Store) -> None:
+    plan(store, new_sink_backfill(seals=True), key_slices(1))
+    pack = store.claim_pack("w", PackLimits(), 30)
+    assert pack is not None
+    finished = store.finish_slices(pack.backfill.id, [done(pack.slices[0])], AT_ONCE)
+    assert finished.sealable
+    assert finished.status is Status.RUNNING
+
+
+def test_a_backfill_with_failed_slices_is_not_sealed(store: Store) -> None:
+    made = plan(store, new_sink_backfill(seals=True), key_slices(2))
+    run_all(store, outcome=failed)
+    assert store.get_backfill(1, made.id).status is Status.FAILED
+    assert store.claim_seal("w", 30) is None
+
+
+def test_a_seal_that_failed_is_sealed_again_on_retry(store: Store) -> None:
+    made = plan(store, new_sink_backfill(seals=True), key_slices(1))
+    run_all(store, outcome=done)
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    assert store.end_claim(claim, TERMINAL, AT_ONCE).status is Status.FAILED
+    assert store.retry_backfill(1, made.id).status is Status.SCHEDULED
+    again = store.claim_seal("w", 30)
+    assert again is not None
+    assert store.end_claim(again, None, AT_ONCE).status is Status.COMPLETED
+
+
+def test_heartbeats_keep_a_claim_and_tell_when_it_is_lost(store: Store) -> None:
+    made = store.insert_backfill(new_sink_backfill())
+    claim = claim_plan(store)
+    held = [(made.id, claim.attempt)]
+    assert store.heartbeat("w", [], held, 30) == (frozenset(), frozenset())
+    assert store.heartbeat("w", [], [(made.id, 99)], 30) == (frozenset(), {made.id})
+    store.cancel_backfill(1, made.id, None)
+    assert store.heartbeat("w", [], held, 30) == (frozenset(), {made.id})
+
+
+def test_dates_of_two_backfills_share_their_targets(store: Store) -> None:
+    plan(store, new_transfer_backfill(days=1), dated_slices([FIRST]))
+    run_all(store)
+    plan(store, new_transfer_backfill(days=1), dated_slices([FIRST]))
+    pack = store.claim_pack("w", PackLimits(), 30)
+    assert pack is not None
+    assert pack.slices[0].fence == 2
+
+
+def test_nothing_is_known_of_a_backfill_that_is_not_there(store: Store) -> None:
+    with pytest.raises(NotFound):
+        store.finish_slices(10**9, [], AT_ONCE)
