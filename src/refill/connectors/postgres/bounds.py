@@ -6,6 +6,7 @@ from typing import Any
 
 from refill.connectors.postgres import read
 from refill.connectors.postgres.quoting import names
+from refill.domain.errors import SourceRefused
 from refill.domain.pipeline import Spec
 from refill.domain.slice import KeyRange
 from refill.planning.bounds import Bounds, PageRange
@@ -64,6 +65,11 @@ def read_bounds(connection: Any, spec: Spec, boundaries_wanted: int) -> Bounds:
     relation = read.relation_name(spec)
     found = connection.execute(_LEAVES, {"relation": relation}).fetchall()
     leaves = [Leaf(*values) for values in found]
+    if not spec.sort_columns and any(leaf.kind not in ("r", "m") for leaf in leaves):
+        raise SourceRefused(
+            f"{spec.table.full_name} has no key and no pages of its own to read it by: "
+            "give the backfill a sort_column."
+        )
     per_page = _rows_per_page(connection, leaves)
     rows = sum(leaf.rows(per_page) for leaf in leaves)
     pages = sum(leaf.pages for leaf in leaves)

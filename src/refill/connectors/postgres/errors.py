@@ -12,6 +12,7 @@ from refill.domain.errors import (
 
 _CHANGED = {"42P01", "42703", "3F000", "42704", "42883", "42804"}
 _REFUSED_CLASSES = {"28", "42", "3D", "0A", "22", "25"}
+_REFUSED = {"55000"}  # a materialized view that was never filled
 _SNAPSHOT = re.compile(r"invalid snapshot identifier|snapshot \".*\" does not exist", re.I)
 # libpq gives no SQLSTATE when a connection is refused at its start
 _REFUSED_TEXT = re.compile(
@@ -47,7 +48,7 @@ def _by_state(state: str, text: str, doing: str) -> RefillError:
             f"Could not {doing}: {text}. The table or a column is gone or changed; "
             "refresh the database's tables and start a new backfill."
         )
-    if state[:2] in _REFUSED_CLASSES:
+    if state[:2] in _REFUSED_CLASSES or state in _REFUSED:
         return SourceRefused(f"PostgreSQL refused to {doing}: {text}.")
     # 08 connection, 53 resources, 57 shutdown or cancelled, 40 conflict, 55 locked, 58 system:
     # all of these may well pass

@@ -1,7 +1,7 @@
 """Names and values as SQL text. Every name is quoted, every value is a literal of its own."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from refill.domain.errors import Invalid
@@ -39,6 +39,7 @@ def names(columns: Iterable[str]) -> list[str]:
 
 
 # What a colon or a quote may stand inside of: none of it is a bound date.
+_COMMENT_MARK = re.compile(r"/\*|\*/")
 _TOKENS = re.compile(
     r"""
       (?P<skip>
@@ -46,12 +47,11 @@ _TOKENS = re.compile(
       | '(?:[^']|'')*'
       | "(?:[^"]|"")*"
       | \$(?P<tag>[A-Za-z_\x80-\uffff][\w]*)?\$.*?\$(?P=tag)?\$
-      | --[^\n]*
       | ::
       | :=
       | [A-Za-z_\x80-\uffff][\w$]*
       )
-    | (?P<comment>/\*)
+    | (?P<comment>/\*|--[^\n]*)
     | (?P<bound>:date\b)
     """,
     re.VERBOSE | re.DOTALL,
@@ -59,41 +59,40 @@ _TOKENS = re.compile(
 
 
 def bind_date(query: str, day: date) -> str:
-    """The query with every `:date` outside strings, names and comments made a date literal."""
+    """The query with every `:date` outside strings, names and comments made a date literal.
+
+    Comments and a closing semicolon go: the query is put inside another one.
+    """
     value = f"DATE '{day.isoformat()}'"
+    replacements = {"bound": value, "comment": " "}
     parts: list[str] = []
     position = 0
-    while found := _next_token(query, position):
-        start, end, is_bound = found
+    for start, end, kind in _tokens(query):
         parts.append(query[position:start])
-        parts.append(value if is_bound else query[start:end])
+        parts.append(replacements.get(kind, query[start:end]))
         position = end
     parts.append(query[position:])
     return "".join(parts).strip().rstrip(";").strip()
 
 
 def has_bound_date(query: str) -> bool:
+    return any(kind == "bound" for _, _, kind in _tokens(query))
+
+
+def _tokens(query: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, skip | comment | bound), from left to right."""
     position = 0
-    while found := _next_token(query, position):
-        _, position, is_bound = found
-        if is_bound:
-            return True
-    return False
-
-
-def _next_token(query: str, position: int) -> tuple[int, int, bool] | None:
-    match = _TOKENS.search(query, position)
-    if match is None:
-        return None
-    if match["comment"]:
-        return match.start(), _end_of_comment(query, match.end()), False
-    return match.start(), match.end(), match["bound"] is not None
+    while match := _TOKENS.search(query, position):
+        kind = str(match.lastgroup) if match.lastgroup != "tag" else "skip"
+        end = _end_of_comment(query, match.end()) if match[0] == "/*" else match.end()
+        yield match.start(), end, kind
+        position = end
 
 
 def _end_of_comment(query: str, position: int) -> int:
     """PostgreSQL's comments nest."""
     depth = 1
-    for mark in re.compile(r"/\*|\*/").finditer(query, position):
+    for mark in _COMMENT_MARK.finditer(query, position):
         depth += 1 if mark[0] == "/*" else -1
         if depth == 0:
             return mark.end()

@@ -40,7 +40,8 @@ def slice_query(spec: Spec, extent: KeyRange | NullKeys | CtidRange | Dated | Wh
         if not isinstance(extent, Dated):
             raise Misconfigured("A query is read by date only.")
         return f"SELECT {chosen} FROM ({bind_date(spec.query, extent.date)}\n) AS source"
-    relation = extent.relation if isinstance(extent, CtidRange) else relation_name(spec)
+    # of a parent its own pages: each child has slices of its own
+    relation = f"ONLY {extent.relation}" if isinstance(extent, CtidRange) else relation_name(spec)
     return f"SELECT {chosen} FROM {relation}{where(conditions(spec, extent))}"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 8 * 1024 * 1024
 CATALOGUE_SECONDS = 60.0
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 1.0  # beside two at most for the connection
 SAMPLE_SECONDS = 20.0
 
 _Extent = KeyRange | NullKeys | CtidRange | Dated | Whole

@@ -1,0 +1,284 @@
+"""Every kind of table: partitions, views, foreign tables, names of all sorts, no key, no rows."""
+
+from typing import Any
+
+import pytest
+
+from refill.domain.errors import SnapshotLost, SourceChanged, SourceRefused
+from refill.domain.pipeline import Spec
+from refill.domain.slice import KeyRange, NullKeys, Whole
+from refill.planning.plan import PlanSettings, plan_keys, plan_pages
+from tests.integration.postgres_source.conftest import Bed
+from tests.servers.postgres import PostgresServer
+
+_SMALL = PlanSettings(slots=2, smallest_slice_rows=100)
+
+
+def read_all(bed: Bed, spec: Spec) -> tuple[int, list[dict[str, Any]]]:
+    """(slices, rows), planned and read as a backfill does."""
+    if spec.sort_columns:
+        planned = plan_keys(bed.source.bounds(spec, 4096), spec, _SMALL)
+    else:
+        snapshot = bed.source.hold_snapshot()
+        assert snapshot is not None
+        planned = plan_pages(bed.source.bounds(spec, 4096), snapshot, _SMALL)
+    return len(planned), [row for plan in planned for row in bed.rows(spec, plan.extent)]
+
+
+def numbers(rows: list[dict[str, Any]]) -> list[int]:
+    return sorted(row["id"] for row in rows)
+
+
+def test_partitions_are_sized_and_sampled_from_the_children(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE p (id bigint PRIMARY KEY, t text) PARTITION BY RANGE (id)")
+    bed.sql.execute("CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (MINVALUE) TO (1000)")
+    bed.sql.execute("CREATE TABLE p2 (t text, dropped int, id bigint NOT NULL)")
+    bed.sql.execute("ALTER TABLE p2 DROP COLUMN dropped")
+    bed.sql.execute("ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (1000) TO (MAXVALUE)")
+    bed.sql.execute("INSERT INTO p SELECT i, i FROM generate_series(-500, 4499) i")
+    spec = bed.spec("p")
+    assert spec.table is not None
+    assert (spec.table.kind, spec.sort_columns) == ("p", ("id",))
+    bounds = bed.source.bounds(spec, 4096)
+    assert 2500 < bounds.rows_estimated < 10_000
+    assert bounds.bytes_estimated > 100_000
+    slices, rows = read_all(bed, spec)
+    assert slices > 3
+    assert numbers(rows) == list(range(-500, 4500))
+    _, rows = read_all(bed, spec.model_copy(update={"sort_columns": ()}))
+    assert numbers(rows) == list(range(-500, 4500))
+
+
+def test_a_parent_is_read_with_its_children_and_none_twice(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE parent (id integer)")
+    bed.sql.execute("CREATE TABLE child (extra text) INHERITS (parent)")
+    bed.sql.execute("INSERT INTO parent SELECT generate_series(0, 99)")
+    bed.sql.execute("INSERT INTO child SELECT generate_series(100, 199)")
+    _, rows = read_all(bed, bed.spec("parent"))
+    assert numbers(rows) == list(range(200))
+
+
+def test_a_view_is_sliced_by_a_sort_column_with_its_nulls(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE base (id integer PRIMARY KEY, t text)")
+    bed.sql.execute("INSERT INTO base SELECT i, i FROM generate_series(1, 20000) i")
+    bed.sql.execute("ANALYZE base")
+    bed.sql.execute("CREATE VIEW v AS SELECT nullif(id, 0) AS odd, * FROM base WHERE id > 1")
+    spec = bed.spec("v", sort_columns=("id",))
+    slices, rows = read_all(bed, spec)
+    assert slices > 2
+    assert numbers(rows) == list(range(2, 20001))
+    with pytest.raises(SourceRefused, match="give the backfill a sort_column"):
+        read_all(bed, bed.spec("v"))
+
+
+def test_a_materialized_view_is_read_by_its_unique_index_or_its_pages(bed: Bed) -> None:
+    bed.sql.execute("CREATE MATERIALIZED VIEW m AS SELECT i AS id FROM generate_series(1, 999) i")
+    _, rows = read_all(bed, bed.spec("m"))
+    assert numbers(rows) == list(range(1, 1000))
+    _, rows = read_all(bed, bed.spec("m", sort_columns=("id",)))
+    assert numbers(rows) == list(range(1, 1000))
+    bed.sql.execute("REFRESH MATERIALIZED VIEW m WITH NO DATA")
+    with pytest.raises(SourceRefused, match="has not been populated"):
+        bed.rows(bed.spec("m"), Whole())
+
+
+@pytest.mark.usefixtures("with_contrib")
+def test_a_foreign_table_alone_and_as_a_partition(bed: Bed, postgres: PostgresServer) -> None:
+    bed.sql.execute("CREATE EXTENSION postgres_fdw")
+    database = bed.options.database
+    bed.sql.execute(
+        "CREATE SERVER here FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
+        f"(host '{postgres.host}', port '{postgres.port}', dbname '{database}')"
+    )
+    bed.sql.execute(
+        "CREATE USER MAPPING FOR postgres SERVER here OPTIONS (user 'postgres', password 'secret')"
+    )
+    bed.sql.execute("CREATE TABLE far (id integer PRIMARY KEY)")
+    bed.sql.execute("INSERT INTO far SELECT generate_series(1, 500)")
+    bed.sql.execute("CREATE FOREIGN TABLE near (id integer) SERVER here OPTIONS (table_name 'far')")
+    _, rows = read_all(bed, bed.spec("near", sort_columns=("id",)))
+    assert numbers(rows) == list(range(1, 501))
+    bed.sql.execute("CREATE TABLE mixed (id integer) PARTITION BY RANGE (id)")
+    bed.sql.execute("CREATE TABLE low PARTITION OF mixed FOR VALUES FROM (MINVALUE) TO (1)")
+    bed.sql.execute("INSERT INTO mixed VALUES (-1), (-2)")
+    bed.sql.execute("ALTER TABLE mixed ATTACH PARTITION near FOR VALUES FROM (1) TO (MAXVALUE)")
+    _, rows = read_all(bed, bed.spec("mixed", sort_columns=("id",)))
+    assert numbers(rows) == [-2, -1, *range(1, 501)]
+
+
+def test_names_of_every_sort(bed: Bed) -> None:
+    names = [
+        "select",
+        'a"b',
+        "Mixed Case",
+        "ž 😀",
+        "x" * 63,
+        "a.b",
+        "a'b",
+        "%s",
+        "{}",
+        "n",
+        ":date",
+    ]
+    bed.sql.execute('CREATE SCHEMA "Odd ""schema"', prepare=False)
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    columns = ", ".join(f"{name} integer NOT NULL DEFAULT 7" for name in quoted)
+    for table in names:
+        target = '"Odd ""schema".' + '"' + table.replace('"', '""') + '"'
+        bed.sql.execute(
+            f"CREATE TABLE {target} ({columns}, PRIMARY KEY ({quoted[0]}, {quoted[9]}))"
+        )
+        bed.sql.execute(f"INSERT INTO {target} DEFAULT VALUES")
+        spec = bed.spec(table, 'Odd "schema')
+        assert spec.sort_columns == ("select", "n")
+        _, rows = read_all(bed, spec)
+        assert rows == [dict.fromkeys(names, 7)]
+    found = bed.source.catalogue()
+    assert {table.name for table in found} == set(names)
+
+
+def test_sixteen_hundred_columns(bed: Bed) -> None:
+    columns = ", ".join(f"c{number} smallint" for number in range(1600))
+    bed.sql.execute(f"CREATE TABLE wide ({columns})")
+    bed.sql.execute("INSERT INTO wide (c0, c1599) VALUES (1, 2)")
+    (row,) = bed.rows(bed.spec("wide"), Whole())
+    assert (len(row), row["c0"], row["c1"], row["c1599"]) == (1600, 1, None, 2)
+
+
+def test_rows_of_sixteen_megabytes_come_in_batches_of_few(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE big (id integer PRIMARY KEY, t text, b bytea)")
+    bed.sql.execute(
+        "INSERT INTO big SELECT i, repeat(chr(96 + i), 16000000), decode(repeat('ff', 100), 'hex') "
+        "FROM generate_series(1, 5) i"
+    )
+    batches = list(bed.source.read(bed.spec("big"), Whole()))
+    assert [batch.num_rows for batch in batches] == [1] * 5
+    texts = [batch.column("t")[0].as_py() for batch in batches]
+    assert sorted(text[0] for text in texts) == list("abcde")
+    assert {len(text) for text in texts} == {16_000_000}
+
+
+def test_batches_are_bounded_however_many_rows_there_are(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE long (id integer PRIMARY KEY, t text)")
+    bed.sql.execute("INSERT INTO long SELECT i, repeat('x', 1000) FROM generate_series(1, 30000) i")
+    batches = list(bed.source.read(bed.spec("long"), Whole()))
+    assert sum(batch.num_rows for batch in batches) == 30_000
+    assert max(batch.nbytes for batch in batches) < 10_000_000
+
+
+def test_an_empty_table_a_table_of_one_row_and_one_without_columns(bed: Bed) -> None:
+    bed.sql.execute("CREATE UNLOGGED TABLE empty (id integer PRIMARY KEY)")
+    assert read_all(bed, bed.spec("empty")) == (1, [])
+    assert bed.source.bounds(bed.spec("empty"), 10).rows_estimated == 0
+    bed.sql.execute("INSERT INTO empty VALUES (1)")
+    assert read_all(bed, bed.spec("empty")) == (1, [{"id": 1}])
+    bed.sql.execute("CREATE TABLE keyless (id integer)")
+    assert read_all(bed, bed.spec("keyless")) == (1, [])
+
+
+def test_generated_columns_are_read_and_dropped_ones_are_not(bed: Bed) -> None:
+    bed.sql.execute(
+        "CREATE TABLE made (id integer PRIMARY KEY, gone text, "
+        "twice integer GENERATED ALWAYS AS (id * 2) STORED)"
+    )
+    bed.sql.execute("ALTER TABLE made DROP COLUMN gone")
+    bed.sql.execute("INSERT INTO made VALUES (1)")
+    assert bed.rows(bed.spec("made"), Whole()) == [{"id": 1, "twice": 2}]
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+def test_the_size_is_known_before_anyone_analyzed(bed: Bed, analyzed: bool) -> None:
+    bed.sql.execute("CREATE TABLE young (id integer PRIMARY KEY, t text)")
+    bed.sql.execute("ALTER TABLE young SET (autovacuum_enabled = false)")
+    bed.sql.execute(
+        "INSERT INTO young SELECT i, repeat('x', i % 50) FROM generate_series(1, 9999) i"
+    )
+    if analyzed:
+        bed.sql.execute("ANALYZE young")
+    bounds = bed.source.bounds(bed.spec("young"), 4096)
+    assert 7000 < bounds.rows_estimated < 14_000
+
+
+def test_skewed_keys_are_cut_where_the_rows_are(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE skewed (id bigint PRIMARY KEY)")
+    bed.sql.execute("INSERT INTO skewed SELECT generate_series(1, 20000)")
+    bed.sql.execute("INSERT INTO skewed VALUES (9223372036854775807), (-9223372036854775808)")
+    spec = bed.spec("skewed")
+    planned = plan_keys(bed.source.bounds(spec, 4096), spec, _SMALL)
+    sizes = [len(bed.rows(spec, plan.extent)) for plan in planned]
+    assert sum(sizes) == 20_002
+    assert len(sizes) > 4
+    assert max(sizes) < 3 * (sum(sizes) / len(sizes))
+
+
+def test_the_key_is_the_primary_key_else_a_whole_unique_index_over_not_null_columns(
+    bed: Bed,
+) -> None:
+    bed.sql.execute("CREATE TABLE k (a integer, b integer NOT NULL, c integer NOT NULL, d text)")
+    assert bed.spec("k").table.key == ()  # type: ignore[union-attr]
+    bed.sql.execute("CREATE UNIQUE INDEX ON k (a)")
+    bed.sql.execute("CREATE UNIQUE INDEX ON k (b) WHERE c > 0")
+    bed.sql.execute("CREATE UNIQUE INDEX ON k ((b + c))")
+    bed.sql.execute("CREATE INDEX ON k (b)")
+    assert bed.spec("k").table.key == ()  # type: ignore[union-attr]
+    bed.sql.execute("CREATE UNIQUE INDEX ON k (c, b) INCLUDE (d)")
+    assert bed.spec("k").table.unique_key == ("c", "b")  # type: ignore[union-attr]
+    bed.sql.execute("ALTER TABLE k ADD PRIMARY KEY (b, a)")
+    assert bed.spec("k").table.key == ("b", "a")  # type: ignore[union-attr]
+    assert bed.spec("k").table.unique_key == ()  # type: ignore[union-attr]
+
+
+def test_nulls_in_a_sort_column_are_in_the_rest_slice(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE s (id integer, at timestamptz)")
+    bed.sql.execute("INSERT INTO s VALUES (1, 'infinity'), (2, NULL), (3, now())")
+    spec = bed.spec("s", sort_columns=("at",), columns=("id",))
+    assert bed.source.bounds(spec, 10).may_have_nulls
+    assert numbers(bed.rows(spec, KeyRange())) == [1, 3]
+    assert numbers(bed.rows(spec, NullKeys())) == [2]
+
+
+def test_a_table_without_a_key_is_read_as_it_was_when_the_snapshot_was_taken(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE heap (id integer)")
+    bed.sql.execute("INSERT INTO heap SELECT generate_series(1, 5000)")
+    spec = bed.spec("heap")
+    snapshot = bed.source.hold_snapshot()
+    assert snapshot is not None
+    bed.sql.execute("UPDATE heap SET id = -id")
+    bed.sql.execute("DELETE FROM heap WHERE id < -4000")
+    planned = plan_pages(bed.source.bounds(spec, 10), snapshot, _SMALL)
+    rows = [row for plan in planned for row in bed.rows(spec, plan.extent)]
+    assert numbers(rows) == list(range(1, 5001))
+    assert bed.source.snapshot_alive()
+    other = bed.open()
+    bed.source.close()
+    assert not bed.source.snapshot_alive()
+    with pytest.raises(SnapshotLost, match="Start a new backfill"):
+        list(other.read(spec, planned[0].extent))
+    other.close()
+
+
+def test_what_was_frozen_and_is_no_longer_so_is_said(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE c (id integer PRIMARY KEY, n numeric(12,2), t text)")
+    bed.sql.execute("INSERT INTO c VALUES (1, 2, 'x')")
+    spec = bed.spec("c")
+    bed.source.check(spec)
+    bed.sql.execute("ALTER TABLE c ADD COLUMN more integer")
+    bed.source.check(spec)
+    assert bed.rows(spec, Whole())[0].keys() == {"id", "n", "t"}
+    bed.sql.execute("ALTER TABLE c ALTER n TYPE numeric(14,4)")
+    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+        with pytest.raises(SourceChanged, match=r"Column 'n' of public\.c"):
+            use(spec)
+    bed.sql.execute("ALTER TABLE c ALTER n TYPE numeric(12,2), ALTER id TYPE bigint")
+    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+        with pytest.raises(SourceChanged, match=r"Column 'id' of public\.c"):
+            use(spec)
+    bed.sql.execute("ALTER TABLE c ALTER id TYPE integer")
+    bed.sql.execute("ALTER TABLE c RENAME t TO u")
+    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+        with pytest.raises(SourceChanged, match="start a new backfill"):
+            use(spec)
+    bed.sql.execute("DROP TABLE c")
+    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+        with pytest.raises(SourceChanged, match=r"public\.c"):
+            use(spec)
