@@ -6,7 +6,7 @@ import pytest
 
 from tests.absent import pytest_terminal_summary
 from tests.order import pytest_collection_modifyitems
-from tests.servers.brokers import kafka  # noqa: F401
+from tests.servers.brokers import kafka, nats_server, rabbitmq, redis_server  # noqa: F401
 from tests.servers.postgres import PostgresServer, running_postgres
 
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]  # hooks that pytest finds

@@ -12,8 +12,9 @@ from refill.connectors.envelope import PORTION_BYTES, PORTION_ROWS, Envelope
 from refill.connectors.kafka import KafkaOptions, markers
 from refill.connectors.kafka.cluster import Cluster
 from refill.connectors.kafka.faults import error_of
+from refill.connectors.message_sink import Tally
 from refill.domain.errors import SinkUnavailable, Superseded, TooManyRejects
-from refill.domain.slice import Reject, Ticket
+from refill.domain.slice import Ticket
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,6 @@ COMMIT_SECONDS = 30.0
 ABORT_SECONDS = 5.0
 QUEUED_ROWS = 3 * PORTION_ROWS
 OVERHEAD_BYTES = 100  # of a record and its batch, with room to spare
-REJECTS_KEPT = 1000
 
 
 class KafkaSink(Sink):
@@ -90,13 +90,9 @@ class KafkaSink(Sink):
             for batch in batches:
                 for portion in envelope.portions(batch):
                     slice_.send(envelope, portion)
-            written = slice_.written()
+            written = slice_.tally.written()
             if written.rows_rejected > job.spec.max_rejects:
-                raise TooManyRejects(
-                    f"{written.rows_rejected} messages are larger than the topic "
-                    f"{self._options.topic!r} takes and {job.spec.max_rejects} rows may be "
-                    "rejected; raise its max.message.bytes, or the sink's max_rejects."
-                )
+                raise self._too_many(written, job.spec.max_rejects)
             markers.send(slice_.producer, job, ticket, self._options.topic, written)
             slice_.commit()
         except BaseException:
@@ -105,6 +101,14 @@ class KafkaSink(Sink):
                 slice_.producer.abort_transaction(ABORT_SECONDS)
             raise
         return written
+
+    def _too_many(self, written: Written, allowed: int) -> TooManyRejects:
+        keys = ", ".join(":".join(map(str, reject.key)) for reject in written.rejects[:3])
+        return TooManyRejects(
+            f"{written.rows_rejected} messages are larger than the topic {self._options.topic!r} "
+            f"takes (keys {keys}{', …' if written.rows_rejected > 3 else ''}) and {allowed} rows "
+            "may be rejected; raise its max.message.bytes, or the sink's max_rejects."
+        )
 
     def _producer(self, name: str, limit: int, seconds: int) -> Producer:
         return Producer(
@@ -132,37 +136,18 @@ class _OpenSlice:
     def __init__(self, producer: Producer, topic: str, limit: int, seconds: int) -> None:
         self.producer = producer
         self._topic = topic
-        self._limit = limit
         self._deadline = time.monotonic() + seconds * 0.8
-        self._rows = 0
-        self._bytes = 0
-        self._rejected = 0
-        self._rejects: list[Reject] = []
+        self.tally = Tally(limit - OVERHEAD_BYTES, f"the topic {topic!r}")
 
     def send(self, envelope: Envelope, portion: "pa.RecordBatch") -> None:
         """Encodes and hands over; returns when librdkafka has room for the next."""
-        import polars as pl
-
-        messages = envelope.wrap(portion)
-        values = messages.values()
-        sizes = values.str.len_bytes()
-        if messages.key is not None:
-            sizes = sizes + messages.key.str.len_bytes()
-        key = messages.key
-        fits = sizes + OVERHEAD_BYTES <= self._limit
-        if not fits.all():
-            self._reject(envelope, portion, sizes, fits)
-            values, sizes = values.filter(fits), sizes.filter(fits)
-            key = key.filter(fits) if key is not None else None
-        payloads = values.cast(pl.Binary).to_list()
-        if key is None:
-            handed = [{"value": value} for value in payloads]
+        outgoing = self.tally.sift(envelope, portion)
+        keys, values = outgoing.key_bytes(), outgoing.value_bytes()
+        if keys is None:
+            self._hand_over([{"value": value} for value in values])
         else:
-            keys = key.cast(pl.Binary).to_list()
-            handed = [{"key": k, "value": v} for k, v in zip(keys, payloads, strict=True)]
-        self._hand_over(handed)
-        self._rows += len(handed)
-        self._bytes += int(sizes.sum())
+            pairs = zip(keys, values, strict=True)
+            self._hand_over([{"key": key, "value": value} for key, value in pairs])
 
     def _hand_over(self, handed: list[dict[str, Any]]) -> None:
         while handed:
@@ -191,21 +176,6 @@ class _OpenSlice:
         if error.code() == KafkaError._STATE:
             self.producer.commit_transaction(ABORT_SECONDS)
         raise KafkaException(error)
-
-    def _reject(self, envelope: Envelope, portion: "pa.RecordBatch", sizes: Any, fits: Any) -> None:
-        rows = (~fits).arg_true().to_list()
-        self._rejected += len(rows)
-        for row in rows[: REJECTS_KEPT - len(self._rejects)]:
-            detail = f"{sizes[row]} bytes; the topic takes {self._limit}"
-            self._rejects.append(envelope.reject(portion, row, "message too large", detail))
-
-    def written(self) -> Written:
-        return Written(
-            rows_delivered=self._rows,
-            bytes_written=self._bytes,
-            rows_rejected=self._rejected,
-            rejects=tuple(self._rejects),
-        )
 
     def commit(self) -> None:
         """Commits, again where the cluster only needs a moment. A commit whose answer is lost may

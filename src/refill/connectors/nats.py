@@ -1,0 +1,240 @@
+"""NATS: JetStream where a stream takes the subject, which drops repeats; else core NATS."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from pydantic import Field, SecretStr
+
+from refill.connectors.addresses import refuse_metadata
+from refill.connectors.contract import Connector, Context, Guarantee, Job, Options, Sink
+from refill.connectors.message_sink import MessageSink, Outgoing, Tally, subject_of
+from refill.domain.errors import SinkRefused, SinkUnavailable
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+T = TypeVar("T")
+
+WINDOW = 512  # messages that JetStream has not acknowledged yet
+ACK_SECONDS = 20.0
+CONNECT_SECONDS = 15.0
+HEADER_BYTES = 512  # of the headers that go with a message
+
+
+class NatsOptions(Options):
+    live: ClassVar[frozenset[str]] = frozenset(
+        {"host", "port", "tls", "ca_certificate", "username", "password", "jwt", "nkey_seed"}
+    )
+
+    host: str = Field(description="name or address of the server", min_length=1)
+    port: int = Field(4222, ge=1, le=65535, description="port of the server")
+    tls: bool = Field(False, description="encrypt the connection, and check the server's name")
+    ca_certificate: str | None = Field(
+        None, description="PEM of the authority that signed the server's certificate"
+    )
+    username: str | None = Field(None, description="user")
+    password: SecretStr | None = Field(None, description="password")
+    jwt: SecretStr | None = Field(None, description="user JWT, together with nkey_seed")
+    nkey_seed: SecretStr | None = Field(None, description="seed of the user's NKey")
+    jetstream: bool | None = Field(
+        None,
+        description=(
+            "true: only where a stream takes the subject; false: core NATS; without it: "
+            "JetStream if a stream takes the subject"
+        ),
+    )
+
+
+class NatsSink(MessageSink):
+    """nats-py knows only asyncio: a loop of the sink's own runs while a call lasts."""
+
+    def __init__(self, options: NatsOptions) -> None:
+        self._options = options
+        self._runner: asyncio.Runner | None = None
+        self._client: Client | None = None
+        self._streams: dict[str, bool] = {}
+
+    def test(self) -> None:
+        self._run(self._connected)
+
+    def begin(self, job: Job) -> Tally:
+        client = self._run(self._connected)
+        self._run(lambda: self._takes_stream(subject_of(job)))
+        return Tally(client.max_payload - HEADER_BYTES, "the server")
+
+    def send(self, job: Job, outgoing: Outgoing) -> None:
+        subject = subject_of(job)
+        values = outgoing.value_bytes()
+        pairs = list(zip(values, outgoing.idempotency_keys.to_list(), strict=True))
+        self._run(lambda: self._publish(subject, pairs))
+
+    def finish(self, job: Job) -> None:
+        """Core NATS acknowledges nothing; an answered ping says that the server has it all."""
+        self._run(self._flush)
+
+    async def _connected(self) -> "Client":
+        if self._client is None or not self._client.is_connected:
+            from nats.aio.client import Client
+
+            options = self._options
+            refuse_metadata(options.host, options.port)
+            client = Client()
+            connecting = client.connect(
+                f"{'tls' if options.tls else 'nats'}://{options.host}:{options.port}",
+                name="refill",
+                # whether it is worth another try is decided above us
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0.2,
+                connect_timeout=5,
+                error_cb=_unheard,
+                **_credentials(options),
+            )
+            try:
+                await asyncio.wait_for(connecting, CONNECT_SECONDS)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    await client.close()
+                raise
+            self._client = client
+        return self._client
+
+    async def _takes_stream(self, subject: str) -> bool:
+        """Whether JetStream keeps what is sent to the subject; asked once."""
+        if subject not in self._streams:
+            self._streams[subject] = await self._find_stream(subject)
+        return self._streams[subject]
+
+    async def _find_stream(self, subject: str) -> bool:
+        from nats.js.errors import NotFoundError, ServiceUnavailableError
+
+        if self._options.jetstream is False:
+            return False
+        client = await self._connected()
+        try:
+            await client.jetstream(timeout=5).find_stream_name_by_subject(subject)
+        except (NotFoundError, ServiceUnavailableError) as exc:
+            if self._options.jetstream:
+                raise SinkRefused(
+                    f"No JetStream stream takes the subject {subject!r}; create one, or set "
+                    "jetstream to false for core NATS."
+                ) from exc
+            return False
+        return True
+
+    async def _publish(self, subject: str, pairs: list[tuple[bytes, str]]) -> None:
+        client = await self._connected()
+        if await self._takes_stream(subject):
+            stream = client.jetstream(timeout=ACK_SECONDS)
+            for start in range(0, len(pairs), WINDOW):
+                window = pairs[start : start + WINDOW]
+                acks = [
+                    stream.publish(subject, value, headers={"Nats-Msg-Id": known_as})
+                    for value, known_as in window
+                ]
+                await asyncio.gather(*acks)
+            return
+        for value, known_as in pairs:
+            await client.publish(subject, value, headers={"Nats-Msg-Id": known_as})
+
+    async def _flush(self) -> None:
+        await (await self._connected()).flush(timeout=10)
+
+    def _run(self, call: Callable[[], Awaitable[T]]) -> T:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+
+        async def awaited() -> T:
+            return await call()
+
+        with self._errors_explained():
+            return self._runner.run(awaited())
+
+    @contextlib.contextmanager
+    def _errors_explained(self) -> Iterator[None]:
+        import nats.errors as theirs
+        from nats.js.errors import APIError
+
+        place = f"NATS at {self._options.host}:{self._options.port}"
+        try:
+            yield
+        except theirs.AuthorizationError as exc:
+            raise SinkRefused(f"{place} refused us: {exc}") from exc
+        except APIError as exc:
+            refused = exc.code is not None and 400 <= exc.code < 500 and exc.code != 408
+            kind = SinkRefused if refused else SinkUnavailable
+            raise kind(f"{place} refused a message: {exc.description}") from exc
+        except theirs.MaxPayloadError as exc:
+            raise SinkRefused(f"{place} takes no message of that size.") from exc
+        except (theirs.Error, OSError, TimeoutError) as exc:
+            if "authorization" in str(exc).lower() or "authentication" in str(exc).lower():
+                raise SinkRefused(f"{place} refused us: {exc}") from exc
+            said = str(exc) or type(exc).__name__
+            raise SinkUnavailable(f"{place} could not be used: {said}") from exc
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        self._streams.clear()
+        if self._runner is not None:
+            if client is not None:
+                with contextlib.suppress(Exception):
+                    self._runner.run(client.close())
+            self._runner.close()
+            self._runner = None
+
+
+async def _unheard(exc: Exception) -> None:
+    """The call that fails tells it; the library would log it besides."""
+
+
+def _credentials(options: NatsOptions) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if options.username is not None:
+        found["user"] = options.username
+    if options.password is not None:
+        found["password"] = options.password.get_secret_value()
+    if options.nkey_seed is not None:
+        found |= _signer(options.nkey_seed, options.jwt)
+    if options.tls:
+        found["tls"] = ssl.create_default_context(cadata=options.ca_certificate)
+        found["tls_hostname"] = options.host
+    return found
+
+
+def _signer(seed: SecretStr, jwt: SecretStr | None) -> dict[str, Any]:
+    """The server's challenge is signed with the key: with a JWT of it, or as an NKey alone."""
+    if jwt is None:
+        return {"nkeys_seed_str": seed.get_secret_value()}
+    import base64
+
+    import nkeys  # type: ignore[import-untyped]
+
+    pair = nkeys.from_seed(seed.get_secret_value().encode())
+    token = jwt.get_secret_value()
+    return {
+        "user_jwt_cb": lambda: bytearray(token.encode()),
+        "signature_cb": lambda nonce: base64.b64encode(pair.sign(nonce.encode())),
+    }
+
+
+def _open_sink(options: NatsOptions, context: Context) -> Sink:
+    return NatsSink(options)
+
+
+CONNECTOR = Connector(
+    type="nats",
+    title="NATS",
+    options_model=NatsOptions,
+    is_sink=True,
+    guarantee=Guarantee.KEYED,
+    guarantee_note=(
+        "JetStream drops repeats of a message id within the stream's duplicate window, two "
+        "minutes unless changed; core NATS is at least once"
+    ),
+    takes_messages=True,
+    extra="nats",
+    open_sink=_open_sink,
+)

@@ -1,0 +1,67 @@
+"""Delivers slices to RabbitMQ, and counts them as delivered when they are confirmed."""
+
+import ssl
+
+import pika
+
+from refill.connectors.addresses import refuse_metadata
+from refill.connectors.contract import Job
+from refill.connectors.message_sink import MessageSink, Outgoing, Tally, subject_of
+from refill.connectors.rabbitmq import RabbitOptions
+from refill.connectors.rabbitmq.channel import ConfirmedChannel
+
+# RabbitMQ refuses larger ones by closing the channel (max_message_size, since 3.8)
+MESSAGE_LIMIT = 128 * 1024 * 1024
+
+
+class RabbitSink(MessageSink):
+    def __init__(self, options: RabbitOptions) -> None:
+        self._options = options
+        self._channel: ConfirmedChannel | None = None
+
+    def test(self) -> None:
+        self._open().check_exchange(self._options.exchange)
+
+    def begin(self, job: Job) -> Tally:
+        self._open()
+        return Tally(MESSAGE_LIMIT, "RabbitMQ")
+
+    def send(self, job: Job, outgoing: Outgoing) -> None:
+        messages = list(
+            zip(outgoing.value_bytes(), outgoing.idempotency_keys.to_list(), strict=True)
+        )
+        channel = self._open()
+        channel.publish(self._options.exchange, subject_of(job), messages, self._options.headers)
+
+    def finish(self, job: Job) -> None:
+        self._open().wait_confirmed()
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _open(self) -> ConfirmedChannel:
+        if self._channel is None or not self._channel.is_open:
+            self.close()
+            refuse_metadata(self._options.host, self._options.port)
+            self._channel = ConfirmedChannel(_parameters(self._options))
+        return self._channel
+
+
+def _parameters(options: RabbitOptions) -> pika.ConnectionParameters:
+    tls = None
+    if options.tls:
+        context = ssl.create_default_context(cadata=options.ca_certificate)
+        tls = pika.SSLOptions(context, options.host)
+    return pika.ConnectionParameters(
+        host=options.host,
+        port=options.port,
+        virtual_host=options.virtual_host,
+        credentials=pika.PlainCredentials(options.username, options.password.get_secret_value()),
+        ssl_options=tls,
+        heartbeat=30,
+        socket_timeout=5,
+        stack_timeout=10,
+        client_properties={"connection_name": "refill"},
+    )
