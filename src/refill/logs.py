@@ -56,7 +56,7 @@ class _Formatter(logging.Formatter):
             found["backfill_id"] = backfill
         for name, value in vars(record).items():
             if name not in _PLAIN:
-                found[name] = "***" if _SECRET_NAMES.search(name) else value
+                found[name] = _masked(name, value)
         return found
 
     def trace(self, record: logging.LogRecord) -> str | None:
@@ -110,6 +110,18 @@ def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = name != "uvicorn.access"
+
+
+def _masked(name: str, value: Any) -> Any:
+    if _SECRET_NAMES.search(name):
+        return "***"
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {str(inner): _masked(str(inner), found) for inner, found in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked("", found) for found in value]
+    return value
 
 
 def _masked_text(value: object) -> str:

@@ -1,0 +1,50 @@
+"""Options of connectors: what is kept, frozen and shown."""
+
+from typing import ClassVar
+
+import pytest
+from pydantic import SecretStr
+
+from refill.connectors.contract import Connector, Options
+from refill.domain.errors import Invalid
+from refill.service.options import MASK, changed, frozen, masked, parse_options, reveal
+
+
+class PigeonOptions(Options):
+    live: ClassVar[frozenset[str]] = frozenset({"loft", "password"})
+
+    loft: str
+    password: SecretStr | None = None
+    message: str = "coo"
+
+
+PIGEON = Connector(type="pigeon", title="Pigeons", options_model=PigeonOptions, is_sink=True)
+
+
+def test_secrets_are_revealed_for_the_store_and_masked_for_answers() -> None:
+    options = reveal(parse_options(PIGEON, {"loft": "north", "password": "corn"}))
+    assert options == {"loft": "north", "password": "corn", "message": "coo"}
+    assert masked(PIGEON, options) == {"loft": "north", "password": MASK, "message": "coo"}
+    assert masked(None, options) == {}
+
+
+def test_a_mask_sent_back_keeps_the_secret() -> None:
+    old = {"loft": "north", "password": "corn"}
+    assert changed(old, {"password": MASK, "loft": "south"}) == {
+        "loft": "south",
+        "password": "corn",
+    }
+
+
+def test_how_to_reach_the_system_is_not_frozen() -> None:
+    options = {"loft": "north", "password": "corn", "message": "coo"}
+    assert frozen(PIGEON, options) == {"message": "coo"}
+
+
+def test_problems_are_told_by_field() -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_options(PIGEON, {"colour": "grey"}, "destination.")
+    assert caught.value.fields == {
+        "destination.loft": ["is required"],
+        "destination.colour": ["is not a known key"],
+    }
