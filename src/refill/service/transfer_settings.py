@@ -6,8 +6,6 @@ from zoneinfo import available_timezones
 
 from refill.domain.errors import Invalid
 from refill.domain.table import Column, Table
-from refill.planning.transform import check_transform
-from refill.service.dated_query import check_dated_query
 
 Scalar = str | int | bool | None
 
@@ -102,6 +100,8 @@ class SettingsReader:
         return found.full_name, found.columns
 
     def _check_query(self, query: str) -> tuple[str, Sequence[Column]]:
+        from refill.service.dated_query import check_dated_query  # the parser is slow to import
+
         try:
             query = check_dated_query(query)
             return query, self.describe_query(query)
@@ -159,6 +159,8 @@ class SettingsReader:
     def _transform(self, columns: Sequence[str]) -> str | None:
         sql = self._text("transform")
         if sql is not None:
+            from refill.planning.transform import check_transform  # the parser is slow to import
+
             try:
                 check_transform(sql, columns, row_by_row=False)
             except Invalid as error:
