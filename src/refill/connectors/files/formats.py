@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from refill.connectors.json_form import json_lines
 
 ROW_GROUP_ROWS = 131_072
+SAMPLE_ROWS = 4096
 ROW_GROUP_BYTES = 32 * 1024 * 1024  # before compression; rows of megabytes make small groups
 
 
@@ -36,28 +38,68 @@ def pour(
 
 
 def _pour_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], file: IO[bytes]) -> int:
+    writer = _RowGroups(schema, file)
     rows = 0
-    with pq.ParquetWriter(file, schema, compression="zstd", compression_level=1) as writer:
-        group: list[pa.RecordBatch] = []
-        group_rows = group_bytes = 0
-        for batch in batches:
-            group.append(batch)
-            group_rows += batch.num_rows
-            group_bytes += batch.nbytes
-            rows += batch.num_rows
-            if group_rows >= ROW_GROUP_ROWS or group_bytes >= ROW_GROUP_BYTES:
-                _write_group(writer, schema, group)
-                group_rows = group_bytes = 0
-        _write_group(writer, schema, group)
+    for batch in batches:
+        rows += batch.num_rows
+        writer.add(batch)
+    writer.close()
     return rows
 
 
-def _write_group(writer: pq.ParquetWriter, schema: pa.Schema, group: list[pa.RecordBatch]) -> None:
-    """Empties the group too: whoever kept it would double what is in memory."""
-    table = pa.Table.from_batches(group, schema=schema)
-    group.clear()
-    if table.num_rows:
-        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+class _RowGroups:
+    """Collects batches into row groups; opens the file's writer with the first of them, whose
+    values say how to encode the columns."""
+
+    def __init__(self, schema: pa.Schema, file: IO[bytes]) -> None:
+        self._schema = schema
+        self._file = file
+        self._writer: pq.ParquetWriter | None = None
+        self._group: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._group.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._group, schema=self._schema)
+        # emptied first: whoever kept them would double what is in memory
+        self._group.clear()
+        self._rows = self._bytes = 0
+        if self._writer is None:
+            repetitive: Any = _repetitive_texts(table)
+            self._writer = pq.ParquetWriter(
+                self._file,
+                self._schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=repetitive or False,
+            )
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+
+
+def _repetitive_texts(table: pa.Table) -> list[str]:
+    """Columns that a dictionary pays for. For all others it costs as much time as everything else
+    together, and zstd finds the repeats anyway."""
+    if table.num_rows < SAMPLE_ROWS:
+        return []
+    sample = table.slice(0, SAMPLE_ROWS)
+    return [
+        field.name
+        for field in table.schema
+        if (pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+        and pc.count_distinct(sample.column(field.name)).as_py() <= SAMPLE_ROWS // 16
+    ]
 
 
 def _pour_json_lines(

@@ -73,9 +73,9 @@ class Claim:
             raise Superseded("Another execution of this attempt has been delivered already.")
         return found
 
-    def leave(self, session: SinkSession, rows: int) -> None:
-        """The receipt, in the transaction of the rows."""
-        self._write(session, self.key, rows)
+    def settle(self, session: SinkSession, rows: int) -> None:
+        """The receipt, in the transaction of the rows, and the end of that transaction."""
+        session.execute(f"{self._insert_sql(self.key, rows)}; COMMIT AND CHAIN")
 
     def overtaken(self, session: SinkSession) -> bool:
         """Whether the destination holds a newer attempt: asked after a connection was lost."""
@@ -93,13 +93,12 @@ class Claim:
             self._lock(session, self.target, exclusive=True)
             found = self._read(session, self.target)
             if found is None or found.fence < self.ticket.fence:
-                self._write(session, self.target, 0)
+                earlier = f"target = {literal(self.target)} AND fence < {self.ticket.fence}"
                 session.execute(
-                    f"DELETE FROM {self._table} WHERE target = {literal(self.target)} "
-                    f"AND fence < {self.ticket.fence}"
+                    f"{self._insert_sql(self.target, 0)}; DELETE FROM {self._table} WHERE {earlier}"
                 )
-                # committed at once: the other slices of this backfill go on beside this one
-                session.commit()
+            # ended at once: the other slices of this backfill go on beside this one
+            session.commit()
         self._lock(session, self.target, exclusive=False)
         found = self._read(session, self.target)
         if found is not None and found.fence > self.ticket.fence:
@@ -151,12 +150,12 @@ class Claim:
         )
         return Receipted(*found) if found else None
 
-    def _write(self, session: SinkSession, key: str, rows: int) -> None:
+    def _insert_sql(self, key: str, rows: int) -> str:
         values = (
             f"{literal(key)}, {literal(self.target)}, {self.ticket.fence}, {self.ticket.attempt}, "
             f"{literal(self.ticket.nonce)}, {literal(self.backfill_uid)}, {rows}, now()"
         )
-        session.execute(
+        return (
             f"INSERT INTO {self._table} (key, target, fence, attempt, nonce, backfill, rows, at) "
             f"VALUES ({values}) ON CONFLICT (key) DO UPDATE SET fence = excluded.fence, "
             "attempt = excluded.attempt, nonce = excluded.nonce, backfill = excluded.backfill, "

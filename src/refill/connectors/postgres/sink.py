@@ -99,8 +99,7 @@ class PostgresSink(Sink):
             direct=self._cleared(session, target, job, ticket),
         )
         delivery.deliver(batches)
-        claim.leave(session, delivery.rows_delivered)
-        session.commit()
+        claim.settle(session, delivery.rows_delivered)
         return Written(
             rows_delivered=delivery.rows_delivered,
             bytes_written=delivery.bytes_copied,

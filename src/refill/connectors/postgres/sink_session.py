@@ -32,10 +32,13 @@ class SinkSession:
             autocommit=True,
         )
         self._cursor: Any = self._connection.cursor()
+        # else a SELECT is prepared and wrapped into a COPY, which pays off for many rows only
+        self._cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
         self.execute("BEGIN")
 
     def execute(self, sql: str) -> None:
-        self._cursor.execute(sql)
+        """Statements without a result, several at a time: one trip to the server."""
+        self._cursor.executescript(sql)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         self._cursor.execute(sql)
