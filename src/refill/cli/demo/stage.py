@@ -1,5 +1,7 @@
 """What the demo shows: steps, two bars, a verdict; and the same as a picture for the README."""
 
+import io
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -115,19 +117,19 @@ class Stage:
 
     def draw(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.with_suffix(".txt").open("w") as scratch:
-            sheet = Console(
-                record=True,
-                width=PICTURE_WIDTH,
-                force_terminal=True,
-                file=scratch,
-                color_system="truecolor",
-            )
-            sheet.print("[bold green]$[/] make demo")
-            for each in self._kept:
-                sheet.print(each)
-            sheet.save_svg(str(path), title="make demo")
-        path.with_suffix(".txt").unlink()
+        sheet = Console(
+            record=True,
+            width=PICTURE_WIDTH,
+            force_terminal=True,
+            file=io.StringIO(),
+            color_system="truecolor",
+        )
+        sheet.print("[bold green]$[/] make demo")
+        for each in self._kept:
+            sheet.print(each)
+        drawn = sheet.export_svg(title="make demo")
+        # fonts from elsewhere are not fetched by whoever shows it: the reader's own will do
+        path.write_text(re.sub(r"@font-face \{.*?\}\n*", "", drawn, flags=re.DOTALL))
 
     def _show(self, item: RenderableType) -> None:
         self._kept.append(item)

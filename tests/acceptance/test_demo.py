@@ -1,0 +1,61 @@
+"""The demo from end to end, as somebody sees it who has just cloned the project, only smaller."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.acceptance.serving import clean_environment, run_refill
+
+SMALL = ("--rows", "60000", "--days", "20", "--per-day", "50", "--port", "0")
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_the_demo_ends_with_equal_counts_and_again(tmp_path: Path) -> None:
+    root = tmp_path / "demo"
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "refill.cli", "demo", "--dir", root, *SMALL, "--exit", "--json"],
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=420,
+        )
+        assert done.returncode == 0, done.stderr + (root / "server.log").read_text()[-3000:]
+        outcome = json.loads(done.stdout)
+        assert outcome["equal"] is True
+        counts = {each["what"]: each["destination"] for each in outcome["counts"]}
+        assert counts["orders, rows"] == "60,000"
+        assert counts["visits, rows"] == "1,000"
+        assert [each.get("state", each.get("status")) for each in outcome["backfills"]] == [
+            "completed",
+            "COMPLETED",
+        ]
+    env = dict(
+        line.removeprefix("export ").split("=", 1)
+        for line in (root / "env").read_text().splitlines()
+    )
+    assert env.keys() == {"REFILL_URL", "REFILL_API_KEY", "TEAM", "SINK", "TRANSFER"}
+    # nothing of it is left running
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{env['REFILL_URL']}/health")
+    assert not [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(root) in " ".join(process.info["cmdline"] or [])
+    ]
+
+
+def test_a_second_demo_in_the_same_place_is_refused(tmp_path: Path) -> None:
+    import fcntl
+
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run_refill("demo", "--dir", str(tmp_path), "--exit")
+    assert done.returncode == 1
+    assert "already runs" in done.stderr
