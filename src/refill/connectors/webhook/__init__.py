@@ -1,0 +1,92 @@
+"""Webhooks: messages by HTTP POST, each request with a key by which the receiver knows a repeat."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from refill.connectors.contract import Connector, Context, Guarantee, Options, Sink
+
+# set by us on every request
+OWN_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding"})
+
+
+class WebhookOptions(Options):
+    live: ClassVar[frozenset[str]] = frozenset(
+        {"url", "headers", "signing_secret", "timeout_seconds", "concurrency"}
+    )
+
+    http_endpoint: str | None = Field(
+        None, description="name or id of the HTTP endpoint that the requests go to"
+    )
+    http_endpoint_path: str | None = Field(
+        None, description="path that is added to the endpoint's URL", max_length=2000
+    )
+    batch: bool = Field(
+        True, description="send batches as {data: [message…]}; false: one message per request"
+    )
+    timeout_seconds: float = Field(
+        30.0, gt=0, le=300, description="how long the receiver may take to answer a request"
+    )
+    concurrency: int = Field(
+        4, ge=1, le=32, description="requests on their way at once, per slice that runs"
+    )
+    signing_secret: SecretStr | None = Field(
+        None, description="key of the HMAC signature; without it requests are not signed"
+    )
+    # what the endpoint resolves to when a slice runs
+    url: str | None = Field(None, description="the endpoint's URL, where no endpoint is named")
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict, description="headers of every request, secret ones among them"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def is_http(cls, url: str | None) -> str | None:
+        if url is not None:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("must begin with http:// or https:// and name a host")
+            if parts.username or parts.password:
+                raise ValueError("must not carry a user or password; use a header")
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def are_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in headers.items():
+            plain = value.get_secret_value()
+            if name.lower() in OWN_HEADERS:
+                raise ValueError(f"{name} is set by refill itself")
+            if not name.isascii() or any(c in name + plain for c in "\r\n\0") or not name.strip():
+                raise ValueError(f"{name!r} is not a header that can be sent")
+        return headers
+
+
+def with_endpoint(
+    options: Mapping[str, Any], url: str, headers: Mapping[str, str]
+) -> dict[str, Any]:
+    """A sink's options with its HTTP endpoint looked up."""
+    return {**options, "url": url, "headers": {**options.get("headers", {}), **headers}}
+
+
+def _open_sink(options: WebhookOptions, context: Context) -> Sink:
+    from refill.connectors.webhook.sink import WebhookSink
+
+    return WebhookSink(options, context)
+
+
+CONNECTOR = Connector(
+    type="webhook",
+    title="Webhook",
+    options_model=WebhookOptions,
+    is_sink=True,
+    guarantee=Guarantee.KEYED,
+    guarantee_note=(
+        "every message carries its idempotency key, every request a hash of its messages' keys; "
+        "the receiver drops repeats"
+    ),
+    takes_messages=True,
+    open_sink=_open_sink,
+)

@@ -1,0 +1,146 @@
+"""One request to one pinned address: signed, keyed, tried again where the receiver says so."""
+
+import hashlib
+import hmac
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import httpx
+
+from refill.connectors.addresses import pin_public
+from refill.connectors.webhook import WebhookOptions
+from refill.domain.errors import SinkRefused, SinkUnavailable
+
+# of the 4xx, those that another try may change
+PASSING = frozenset({408, 409, 425, 429})
+TRIES = 3
+# a receiver that asks for more patience than this gets it from the worker, not from a task
+PATIENCE_SECONDS = 10.0
+
+
+class Receiver:
+    """Resolves the endpoint's name once; every request goes to that address, whatever the name
+    says later. Redirects are not followed: they would lead past the check."""
+
+    def __init__(
+        self,
+        options: WebhookOptions,
+        allow_private: bool,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if options.url is None:
+            raise SinkRefused("The webhook has no URL; name an HTTP endpoint that exists.")
+        base = options.url.rstrip("/")
+        path = (options.http_endpoint_path or "").lstrip("/")
+        self.url = f"{base}/{path}" if path else options.url
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        try:
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError as exc:
+            raise SinkRefused("The webhook's URL has no valid port.") from exc
+        pinned = pin_public(host, port, allow_private)
+        self._address = (pinned, port)
+        literal = f"[{pinned}]" if ":" in pinned else pinned
+        self._target = parts._replace(netloc=f"{literal}:{port}", fragment="").geturl()
+        self._place = f"The webhook {parts.scheme}://{parts.netloc}{parts.path}"
+        self._headers = {
+            **{name: value.get_secret_value() for name, value in options.headers.items()},
+            "Host": parts.netloc,
+            "Content-Type": "application/json",
+            "User-Agent": "refill",
+        }
+        self._host = host
+        self._secret = options.signing_secret
+        self._clock = clock
+        self._sleep = sleep
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(options.timeout_seconds, connect=5.0),
+            limits=httpx.Limits(max_connections=options.concurrency),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    def reach(self) -> None:
+        """That somebody listens there; a request, even an empty one, could already mean
+        something."""
+        try:
+            socket.create_connection(self._address, 5).close()
+        except OSError as exc:
+            raise SinkUnavailable(f"{self._place} could not be reached: {exc}") from exc
+
+    def post(self, body: bytes, idempotency_key: str) -> None:
+        """Returns when the receiver took it. A request that timed out may have been taken: the
+        same body goes out again under the same key."""
+        for attempt in range(TRIES):
+            last = attempt == TRIES - 1
+            try:
+                answer = self._client.post(
+                    self._target,
+                    content=body,
+                    headers={
+                        **self._headers,
+                        "Idempotency-Key": idempotency_key,
+                        **self._signature(body),
+                    },
+                    extensions={"sni_hostname": self._host},
+                )
+            except httpx.TransportError as exc:
+                if last:
+                    said = str(exc) or type(exc).__name__
+                    raise SinkUnavailable(f"{self._place} could not be reached: {said}") from exc
+                self._sleep(0.5 * 2**attempt)
+                continue
+            if answer.is_success:
+                return
+            wait = self._judge(answer)
+            if last or (wait or 0) > PATIENCE_SECONDS:
+                raise SinkUnavailable(
+                    f"{self._place} answered {answer.status_code}; it is asked again later.",
+                    retry_after_seconds=wait,
+                )
+            self._sleep(0.5 * 2**attempt if wait is None else wait)
+
+    def _judge(self, answer: httpx.Response) -> float | None:
+        """How long to wait before another try, or SinkRefused where there is no use in one."""
+        status = answer.status_code
+        if answer.is_redirect:
+            raise SinkRefused(
+                f"{self._place} answered {status} and wants us elsewhere; redirects are not "
+                "followed: give the endpoint's final URL."
+            )
+        if status < 500 and status not in PASSING:
+            said = " ".join(answer.text[:200].split())
+            raise SinkRefused(f"{self._place} answered {status}: {said or 'nothing'}")
+        return self._retry_after(answer.headers.get("Retry-After"))
+
+    def _retry_after(self, text: str | None) -> float | None:
+        """Seconds, or a date; what is neither is no wish."""
+        if text is None:
+            return None
+        if text.strip().isdigit():
+            return float(text)
+        try:
+            when = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        aware = when if when.tzinfo else when.replace(tzinfo=UTC)
+        return max(0.0, (aware - datetime.fromtimestamp(self._clock(), UTC)).total_seconds())
+
+    def _signature(self, body: bytes) -> dict[str, str]:
+        """`t=<seconds>,v1=<hex>` over `<seconds>.<body>`, so that an old request cannot be sent
+        again by somebody else."""
+        if self._secret is None:
+            return {}
+        seconds = str(int(self._clock()))
+        key = self._secret.get_secret_value().encode()
+        digest = hmac.new(key, seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
+        return {"Refill-Signature": f"t={seconds},v1={digest}"}
+
+    def close(self) -> None:
+        self._client.close()
