@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refill.connectors.contract import Connector, Context, Job
+from refill.connectors.webhook import with_endpoint
 from refill.domain.backfill import Backfill
 from refill.domain.errors import Misconfigured, NotFound, SinkRefused, SourceRefused
 from refill.domain.pipeline import Kind, Spec
@@ -117,7 +118,22 @@ class Orders:
                 "What the backfill writes to was deleted; the backfill cannot go on."
             ) from exc
         live = {name: now[name] for name in connector.options_model.live if name in now}
-        return {**spec.sink_options, **live}
+        return self._with_endpoint(team_id, {**spec.sink_options, **live})
+
+    def _with_endpoint(self, team_id: int, options: dict[str, Any]) -> dict[str, Any]:
+        """An HTTP endpoint is named by the sink and looked up now, secret headers included."""
+        name = options.get("http_endpoint")
+        if name is None:
+            return options
+        try:
+            endpoint = self._store.get_endpoint(team_id, str(name))
+        except NotFound as exc:
+            raise SinkRefused(
+                f"The HTTP endpoint {name} was deleted; the backfill cannot go on."
+            ) from exc
+        return with_endpoint(
+            options, endpoint.url, {**endpoint.headers, **endpoint.encrypted_headers}
+        )
 
 
 def job_of(backfill: Backfill) -> Job:
