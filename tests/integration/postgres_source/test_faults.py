@@ -180,3 +180,20 @@ def test_the_server_sees_who_reads(bed: Bed, postgres: PostgresServer) -> None:
     assert bed.rows(bed.spec("me"), Whole()) == [{"name": "refill reading"}]
     assert options_of(bed.url).password.get_secret_value() == "secret"
     assert "secret" not in repr(options_of(bed.url))
+
+
+def test_text_that_is_not_utf8_in_a_database_without_an_encoding_is_refused(
+    postgres: PostgresServer,
+) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE raw_bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+        )
+    bed = Bed(postgres.url("raw_bytes"))
+    bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY, t text)")
+    bed.sql.execute("INSERT INTO t VALUES (1, convert_from('\\xc5be', 'SQL_ASCII'))")
+    assert bed.rows(bed.spec("t"), Whole()) == [{"id": 1, "t": "ž"}]
+    bed.sql.execute("INSERT INTO t VALUES (2, convert_from('\\xe9', 'SQL_ASCII'))")
+    with pytest.raises(SourceRefused, match="invalid byte sequence"):
+        bed.rows(bed.spec("t"), Whole())
+    bed.close()
