@@ -1,0 +1,99 @@
+"""kill -9 of the worker, wherever it stands: another finishes, and the dead one leaves nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from refill.domain.backfill import Backfill, Status
+from refill.domain.slice import SliceState
+from tests.integration.worker.bed import Bed, wait_until
+from tests.integration.worker.doomed import InlineEngine
+
+ROOT = Path(__file__).parents[3]
+
+
+class InlineBed(Bed):
+    """The same bed with packs in the worker's own process."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(engine=None, home=home, lease_seconds=2.0, slots=1)  # type: ignore[arg-type]
+        self.engine = InlineEngine()  # type: ignore[assignment]
+
+
+@contextmanager
+def doomed(home: Path, step: str, engine: str = "inline") -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.worker.doomed", str(home), step, engine],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def assert_delivered_once(bed: Bed, ended: Backfill) -> None:
+    files = sorted(bed.out.glob("[0-9]*.json"))
+    ids = [row["id"] for path in files for row in json.loads(path.read_text())["rows"]]
+    assert len(ids) == len(set(ids)) == ended.counters.rows_delivered == 50
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["after_claim", "mid_read", "mid_write", "before_publish", "after_publish_before_finish"],
+)
+def test_another_worker_finishes_what_a_killed_one_began(tmp_path: Path, step: str) -> None:
+    bed = InlineBed(tmp_path / "home")
+    backfill = bed.backfill(bed.transfer())
+    with doomed(bed.settings.home_path, step) as process:
+        assert process.wait(60) == -signal.SIGKILL
+    with bed.working():
+        ended = bed.wait(backfill, Status.COMPLETED)
+
+    assert_delivered_once(bed, ended)
+
+
+@pytest.mark.spark
+def test_a_killed_worker_takes_its_jvm_and_python_workers_along(tmp_path: Path) -> None:
+    bed = InlineBed(tmp_path / "home")
+    backfill = bed.backfill(bed.transfer(seconds=100), days=1)
+    with doomed(bed.settings.home_path, "never", "spark") as process:
+        wait_until(lambda: bool(_python_workers(process.pid)) and _runs(bed, backfill), 110)
+        family = psutil.Process(process.pid).children(recursive=True)
+        names = {each.name() for each in family}
+        process.kill()
+        process.wait(10)
+        _, left = psutil.wait_procs(family, timeout=15)
+
+    assert "java" in names
+    assert left == []
+
+
+def _runs(bed: Bed, backfill: Backfill) -> bool:
+    slices = bed.store.list_slices(backfill.id, states=[SliceState.RUNNING]).items
+    return bool(slices)
+
+
+def _python_workers(pid: int) -> list[psutil.Process]:
+    try:
+        return [
+            child
+            for child in psutil.Process(pid).children(recursive=True)
+            if "pyspark.daemon" in " ".join(child.cmdline())
+        ]
+    except psutil.Error:
+        time.sleep(0.1)
+        return []
