@@ -44,7 +44,7 @@ def parse_body(model: type[M], data: bytes) -> M:
     except ValueError as exc:
         raise Malformed(f"The body is not JSON: {exc}.") from exc
     if _NUL.search(data):
-        raise Malformed("The body has a NUL character (\\u0000) in a text; remove it.")
+        raise Invalid.of("body", "has a NUL character (\\u0000) in a text; remove it")
     try:
         return model.model_validate_json(data or b"{}")
     except ValidationError as exc:

@@ -97,8 +97,8 @@ def test_a_body_that_is_not_json_is_400(api: httpx.Client, body: bytes) -> None:
     assert "not JSON" in answer(api.post("/api/sinks", content=body), 400)["summary"]
 
 
-def test_a_text_with_a_nul_is_400(api: httpx.Client) -> None:
-    assert "NUL" in answer(api.post("/api/sinks", content=b'{"name": "a\\u0000"}'), 400)["summary"]
+def test_a_text_with_a_nul_is_422(api: httpx.Client) -> None:
+    assert "NUL" in answer(api.post("/api/sinks", content=b'{"name": "a\\u0000"}'), 422)["summary"]
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b'"text"', b"null"])

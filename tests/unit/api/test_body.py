@@ -52,6 +52,6 @@ def test_a_text_is_no_number(data: bytes) -> None:
 
 
 def test_a_nul_in_a_text_is_refused_and_a_backslash_u0000_is_not() -> None:
-    with pytest.raises(Malformed, match="NUL"):
+    with pytest.raises(Invalid, match="NUL"):
         parse_body(Example, b'{"name": "a\\u0000"}')
     assert parse_body(Example, b'{"name": "a\\\\u0000"}').name == "a\\u0000"

@@ -9,7 +9,7 @@ from refill.api.dialects.sinks.forms import Name, Text, seconds
 from refill.domain.pipeline import Condition, Operator, Selection, SinkTable
 from refill.service.sinks import SinkDraft, SinkView
 
-Names = Annotated[list[Text], Field(max_length=10_000)]
+Names = Annotated[list[Text], Field(max_length=1000)]
 StatusWord = Literal["active", "disabled", "paused"]
 _NONE = ("none", "", None)
 
@@ -60,7 +60,7 @@ class ConditionBody(Body):
 
 
 class TransformBody(Body):
-    sql: str = Field(min_length=1, max_length=100_000)
+    sql: str = Field(min_length=1, max_length=20_000)
 
 
 class DestinationBody(Body):
@@ -76,7 +76,7 @@ class UpdateSink(Body):
     status: StatusWord | None = None
     database: Text | None = None
     source: SourceBody | None = None
-    tables: Annotated[list[SinkTableBody], Field(max_length=10_000)] | None = None
+    tables: Annotated[list[SinkTableBody], Field(max_length=1000)] | None = None
     actions: list[Literal["insert", "update", "delete"]] | None = None
     destination: DestinationBody | None = None
     batch_size: Annotated[int, Field(ge=1, le=1000)] | None = None

@@ -69,7 +69,7 @@ Day = Annotated[
     ),
 ]
 # an id in a path; the team's is checked before the route is reached
-Id = Annotated[int, BeforeValidator(_read_id), Path(ge=1, le=MAX_ID)]
+Id = Annotated[int, Field(ge=1, le=MAX_ID), BeforeValidator(_read_id), Path()]
 
 # in answers
 DayText = Annotated[str, Field(max_length=10, json_schema_extra={"format": "date"})]
