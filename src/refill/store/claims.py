@@ -31,8 +31,8 @@ class Claims(Part):
             return to_datetime(self._backend.now(connection))
 
     def claim_pack(self, worker: str, limits: PackLimits, lease_seconds: float) -> Pack | None:
-        """The pack's backfill comes without counters, but for `rows_rejected`: summing a big
-        backfill costs more than the claim."""
+        """The pack's backfill comes without counters, but for `rows_rejected` where its spec
+        allows some: summing a big backfill costs more than the claim."""
         with self._backend.read() as connection:
             turn = connection.execute(_TURN).scalar_one()
             query = _CANDIDATES[turn % HISTORY_EVERY == HISTORY_EVERY - 1]
@@ -109,7 +109,10 @@ class Claims(Part):
             .where(slices.c.id.in_([part["id"] for part in found]), _PENDING)
             .values(attempt=slices.c.attempt + 1, **leased)
         )
-        backfill = backfill_of(row, _rejected(connection, row["id"]))
+        backfill = backfill_of(row, Counters())
+        if backfill.spec.max_rejects:
+            counters = Counters(rows_rejected=_rejected(connection, backfill.id))
+            backfill = dataclasses.replace(backfill, counters=counters)
         if backfill.status is Status.SCHEDULED:
             backfill = backfill.with_status(Status.RUNNING)
         started = row["started_at"] or now
@@ -267,11 +270,11 @@ def _busy_targets(
     return frozenset(connection.execute(query).scalars())
 
 
-def _rejected(connection: sa.Connection, backfill_id: int) -> Counters:
+def _rejected(connection: sa.Connection, backfill_id: int) -> int:
     query = sa.select(sa.func.sum(slices.c.rows_rejected)).where(
         slices.c.backfill_id == backfill_id, slices.c.rows_rejected > sa.literal_column("0")
     )
-    return Counters(rows_rejected=int(connection.execute(query).scalar() or 0))
+    return int(connection.execute(query).scalar() or 0)
 
 
 def _extend(

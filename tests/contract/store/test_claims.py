@@ -14,6 +14,7 @@ from tests.contract.store.factories import (
     done,
     finish,
     key_slices,
+    make_spec,
     new_sink_backfill,
     new_transfer_backfill,
     plan,
@@ -168,7 +169,7 @@ def test_a_slice_that_stumbled_waits(store: Store) -> None:
 
 
 def test_a_pack_knows_what_its_backfill_rejected_so_far(store: Store) -> None:
-    plan(store, new_sink_backfill(), key_slices(3))
+    plan(store, new_sink_backfill(spec=make_spec(max_rejects=5)), key_slices(3))
     store.finish_slices(
         (pack := claim(store, ONE)).backfill.id,
         [done(pack.slices[0]).model_copy(update={"rows_rejected": 3})],
