@@ -242,6 +242,21 @@ def test_a_method_that_is_not_there(shared_api: httpx.Client, transfer: int) -> 
     check_error(shared_api.delete("/backfills"), 405, "METHOD_NOT_ALLOWED")
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/transfers/available-sources"),
+        ("DELETE", "/transfers/available-options"),
+        ("GET", "/transfers/validations"),
+        ("PUT", "/destinations/test-connection"),
+    ],
+)
+def test_a_word_in_the_path_is_not_taken_for_an_id(
+    shared_api: httpx.Client, method: str, path: str
+) -> None:
+    check_error(shared_api.request(method, path), 405, "METHOD_NOT_ALLOWED")
+
+
 def test_a_path_that_is_not_there(shared_api: httpx.Client) -> None:
     check_error(shared_api.get("/nothing"), 404, "NOT_FOUND")
 
