@@ -75,7 +75,7 @@ class Claim:
 
     def settle(self, session: SinkSession, rows: int) -> None:
         """The receipt, in the transaction of the rows, and the end of that transaction."""
-        session.execute(f"{self._insert_sql(self.key, rows)}; COMMIT AND CHAIN")
+        session.commit(self._insert_sql(self.key, rows))
 
     def overtaken(self, session: SinkSession) -> bool:
         """Whether the destination holds a newer attempt: asked after a connection was lost."""
@@ -130,7 +130,7 @@ class Claim:
         session.rows(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE usename = current_user AND datname = current_database() "
-            f"AND pid <> pg_backend_pid() AND ({older})"
+            f"AND pid <> pg_backend_pid() AND state <> 'idle' AND ({older})"
         )
 
     @property

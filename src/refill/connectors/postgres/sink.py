@@ -87,7 +87,7 @@ class PostgresSink(Sink):
         if keyless and before is not None and before.fence == ticket.fence:
             # such rows cannot be told apart, so what an earlier attempt committed is the delivery
             session.rollback()
-            return Written(rows_delivered=before.rows)
+            return Written(rows_delivered=before.rows, delivered_before=True)
         if target.date_column == DATE_COLUMN and isinstance(ticket.extent, Dated):
             schema, batches = add_date(schema, batches, ticket.extent.date)
         delivery = Delivery(
@@ -149,6 +149,8 @@ class PostgresSink(Sink):
             return False
 
     def _open(self) -> SinkSession:
+        if self._session is not None and not self._session.alive():
+            self.close()
         if self._session is None:
             self._session = SinkSession(self._options)
         return self._session

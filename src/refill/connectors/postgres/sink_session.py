@@ -1,5 +1,6 @@
 """A session that writes: SQL and binary COPY from Arrow on one connection, in one transaction."""
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.postgres.connection import conninfo
@@ -16,10 +17,11 @@ _SETTINGS = {
     # the source prints its types as a session sees them that has `public` in its path
     "search_path": "public",
 }
+_TRUSTED_SECONDS = 1.0
 
 
 class SinkSession:
-    """Always inside a transaction; `commit` and `rollback` begin the next one."""
+    """A transaction begins with the first statement and ends with `commit` or `rollback`."""
 
     def __init__(self, options: PostgresOptions, purpose: str = "sink") -> None:
         from adbc_driver_postgresql import dbapi
@@ -34,13 +36,18 @@ class SinkSession:
         self._cursor: Any = self._connection.cursor()
         # else a SELECT is prepared and wrapped into a COPY, which pays off for many rows only
         self._cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
-        self.execute("BEGIN")
+        self._begun = False
+        self._used_at = time.monotonic()
 
     def execute(self, sql: str) -> None:
         """Statements without a result, several at a time: one trip to the server."""
-        self._cursor.executescript(sql)
+        begin = "" if self._begun else "BEGIN; "
+        self._begun = True
+        self._cursor.executescript(f"{begin}{sql}")
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if not self._begun:
+            self.execute("")
         self._cursor.execute(sql)
         found: list[tuple[Any, ...]] = self._cursor.fetchall()
         return found
@@ -57,12 +64,31 @@ class SinkSession:
         """How others find this backend in pg_stat_activity."""
         self.execute(f"SET application_name = {literal(purpose)}")
 
-    def commit(self) -> None:
-        self.execute("COMMIT AND CHAIN")
+    def commit(self, last: str = "") -> None:
+        """`last`: statements that go along on the trip."""
+        self.execute(f"{last}; COMMIT" if last else "COMMIT")
+        self._ended()
 
     def rollback(self) -> None:
-        self.execute("ROLLBACK AND CHAIN")
+        self.execute("ROLLBACK")
+        self._ended()
+
+    def alive(self) -> bool:
+        """A session that lay idle may have been ended meanwhile: looked at before it is used."""
+        if time.monotonic() - self._used_at < _TRUSTED_SECONDS:
+            return True
+        import adbc_driver_manager
+
+        try:
+            self._cursor.executescript("SELECT 1")
+        except adbc_driver_manager.Error:
+            return False
+        return True
 
     def close(self) -> None:
         self._cursor.close()
         self._connection.close()
+
+    def _ended(self) -> None:
+        self._begun = False
+        self._used_at = time.monotonic()
