@@ -107,6 +107,8 @@ class Serving:
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill()
+        if self._process is not None:
+            self._close_pipe()
         self._http.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from typing import Annotated
 
@@ -24,8 +25,15 @@ def worker(
     configure_logs(settings.log_format, settings.log_level)
     with opened_store(settings) as store:
         worker = make_worker(settings, store)
+
+        def stop(*_: object) -> None:
+            worker.stop()
+            if not worker.ready.is_set():
+                # Spark is still starting and nothing is claimed: there is nothing to wait for
+                sys.exit(0)
+
         for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, lambda *_: worker.stop())
+            signal.signal(each, stop)
         if with_parent:
             threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
         worker.run()
