@@ -1,6 +1,7 @@
 """What the driver delivers made what the schema promises: whole columns at a time, never a row."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,34 +80,41 @@ class Converter:
 
 
 def split_days(
-    batches: Iterator["pa.RecordBatch"], converter: Converter, numbers: Iterable[int]
+    batches: Iterable["pa.RecordBatch"], converter: Converter, numbers: Iterable[int]
 ) -> Iterator[Iterator["pa.RecordBatch"]]:
     """Rows that come in the order of their days, cut into one iterator per number wanted.
 
     The last column is the number of the row's day; a number that never comes is an empty day.
     """
-    waiting: list[pa.RecordBatch] = []  # at most one: the part of a batch that is not given yet
+    parts = _parts(batches, converter)
+    waiting: list[tuple[int, pa.RecordBatch]] = []  # at most one: the first of the day to come
 
     def day(number: int) -> Iterator["pa.RecordBatch"]:
-        while True:
-            batch = waiting.pop() if waiting else next(batches, None)
-            if batch is None:
+        while part := waiting.pop() if waiting else next(parts, None):
+            if part[0] != number:
+                waiting.append(part)
                 return
-            days = batch.column(batch.num_columns - 1).to_numpy()
-            other = np.flatnonzero(days != number)
-            count = int(other[0]) if len(other) else len(days)
-            if count < len(days):
-                waiting.append(batch.slice(count))
-            if count:
-                yield converter.convert(batch.slice(0, count))
-            if count < len(days):
-                return
+            yield part[1]
 
     for number in numbers:
-        part = day(number)
-        yield part
-        for _ in part:  # what nobody wanted must not be taken for the next day's
+        wanted = day(number)
+        yield wanted
+        for _ in wanted:  # what nobody wanted must not be taken for the next day's
             pass
+
+
+def _parts(
+    batches: Iterable["pa.RecordBatch"], converter: Converter
+) -> Iterator[tuple[int, "pa.RecordBatch"]]:
+    """(number of a day, its rows within one batch)."""
+    for batch in batches:
+        # by its buffer: to_numpy would import pandas, which takes a second
+        numbers: Any = batch.column(batch.num_columns - 1).buffers()[1]
+        days = np.frombuffer(numbers, np.int32, batch.num_rows)
+        edges = [0, *(np.flatnonzero(np.diff(days)) + 1).tolist(), len(days)]
+        converted = converter.convert(batch)
+        for start, end in pairwise(edges):
+            yield int(days[start]), converted.slice(start, end - start)
 
 
 def _storage(array: Any) -> Any:
