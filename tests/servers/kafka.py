@@ -13,11 +13,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from tests.absent import require
+from tests.servers.certificates import make_certificates
 from tests.servers.postgres import free_port
 
 VERSION = "4.3.0"
@@ -69,13 +70,17 @@ class KafkaServer:
     java: str
     port: int  # plain, no authentication
     sasl_port: int  # SASL without TLS: PLAIN and SCRAM
-    tls_port: int | None
+    tls_port: int
+    authority: str  # PEM, of the TLS listener
     process: "subprocess.Popen[bytes] | None" = None
-    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def hosts(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def tls_hosts(self) -> str:
+        return f"127.0.0.1:{self.tls_port}"
 
     @property
     def sasl_hosts(self) -> str:
@@ -141,6 +146,16 @@ class KafkaServer:
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """While it is entered the broker keeps its connections and answers nobody."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def _end(self, how: signal.Signals) -> None:
         if self.process is None:
             return
@@ -161,6 +176,9 @@ class KafkaServer:
         topic = NewTopic(name, partitions, 1, config=config)
         for made in admin.create_topics([topic]).values():
             made.result(20)
+        deadline = time.monotonic() + 20
+        while name not in admin.list_topics(timeout=5).topics:
+            assert time.monotonic() < deadline, "the topic did not appear"
         return name
 
 
@@ -170,8 +188,8 @@ node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 listeners=CONTROLLER://127.0.0.1:{controller},PLAINTEXT://127.0.0.1:{port},\
-  SASL_PLAINTEXT://127.0.0.1:{sasl}{tls_listener}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl}{tls_listener}
+  SASL_PLAINTEXT://127.0.0.1:{sasl},SSL://127.0.0.1:{tls}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl},SSL://127.0.0.1:{tls}
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,\
   SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL
@@ -192,12 +210,16 @@ transaction.state.log.num.partitions=4
 group.initial.rebalance.delay.ms=0
 group.coordinator.append.linger.ms=0
 log.cleaner.enable=false
-{tls}
+ssl.keystore.type=PEM
+ssl.keystore.location={folder}/server.pem
+# a broker that was killed may come back at once
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=250
 """
 
 
 @contextmanager
-def running_kafka(tls: "TlsFiles | None" = None) -> Iterator[KafkaServer]:
+def running_kafka() -> Iterator[KafkaServer]:
     """Starts a broker in a temporary directory and stops it in the end."""
     java = find_java()
     there = java is not None and ((JARS / "complete").exists() or shutil.which("mvn") is not None)
@@ -205,8 +227,11 @@ def running_kafka(tls: "TlsFiles | None" = None) -> Iterator[KafkaServer]:
     assert java is not None
     fetch_jars()
     folder = Path(tempfile.mkdtemp(prefix="refill-kafka-"))
-    tls_port = free_port() if tls else None
-    server = KafkaServer(folder, java, free_port(), free_port(), tls_port)
+    certificates = make_certificates(folder)
+    keystore = certificates.key.read_text() + certificates.certificate.read_text()
+    (folder / "server.pem").write_text(keystore)
+    ports = (free_port() for _ in range(3))
+    server = KafkaServer(folder, java, *ports, authority=certificates.authority)
     (folder / "server.properties").write_text(
         PROPERTIES.format(
             controller=free_port(),
@@ -214,8 +239,7 @@ def running_kafka(tls: "TlsFiles | None" = None) -> Iterator[KafkaServer]:
             sasl=server.sasl_port,
             folder=folder,
             security=SECURITY,
-            tls_listener=f",SSL://127.0.0.1:{tls_port}" if tls else "",
-            tls=tls.kafka_properties() if tls else "",
+            tls=server.tls_port,
         )
     )
     try:
@@ -225,20 +249,6 @@ def running_kafka(tls: "TlsFiles | None" = None) -> Iterator[KafkaServer]:
     finally:
         server.kill()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class TlsFiles:
-    """A certificate for 127.0.0.1 and the authority that signed it, as PEM files."""
-
-    authority: Path
-    certificate: Path
-    key: Path
-
-    def kafka_properties(self) -> str:
-        pem = self.certificate.parent / "kafka.pem"
-        pem.write_text(self.key.read_text() + self.certificate.read_text())
-        return f"ssl.keystore.type=PEM\nssl.keystore.location={pem}\n"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
@@ -13,6 +13,8 @@ from refill.connectors.addresses import refuse_metadata
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.faults import NO_TOPIC, REFUSED, error_of, translated
 from refill.domain.errors import RefillError, SinkUnavailable
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 log.setLevel(logging.CRITICAL)
@@ -99,10 +101,14 @@ class Cluster:
         """The answer of an admin call. What passes by itself is asked again until the time is up;
         a refused password is told at once, where librdkafka would go on trying for ever."""
         deadline = time.monotonic() + seconds
+        return self.patiently(lambda: self._answer(question(), deadline), seconds)
+
+    def patiently(self, call: Callable[[], T], seconds: float) -> T:
+        """What the call returns, once the cluster is done with its own housekeeping."""
+        deadline = time.monotonic() + seconds
         while True:
-            future = question()
             try:
-                return self._answer(future, deadline)
+                return call()
             except KafkaException as exc:
                 if not self._passes(error_of(exc), deadline - time.monotonic(), seconds):
                     raise self.explained(exc) from exc

@@ -9,7 +9,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from refill.connectors.contract import Job, Written
 from refill.connectors.kafka.cluster import Cluster
@@ -21,7 +27,9 @@ if TYPE_CHECKING:
 
 # brokers take 4096 bytes of text with an offset (`offset.metadata.max.bytes`)
 TEXT_LIMIT = 3500
+FIND_SECONDS = 30.0
 _DELETED_AT_ONCE = 500
+_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +67,41 @@ def find(cluster: Cluster, job: Job, index: int, topic: str) -> Marker | None:
     """Read at stable offsets, after the older attempts were fenced: nothing is still on its way."""
     name = name_of(job, index)
     wanted = [ConsumerGroupTopicPartitions(name, [TopicPartition(topic, 0)])]
-    found = cluster.ask(
-        lambda: cluster.admin.list_consumer_group_offsets(wanted, require_stable=True)[name], 30
-    )
-    (offset,) = found.topic_partitions
+
+    def look() -> TopicPartition:
+        found = cluster.ask(
+            lambda: cluster.admin.list_consumer_group_offsets(wanted, require_stable=True)[name],
+            FIND_SECONDS,
+        )
+        (offset,) = found.topic_partitions
+        # a transaction whose end is not written everywhere yet shows here, not as a failed call
+        if offset.error is not None:
+            raise KafkaException(offset.error)
+        return offset
+
+    offset = cluster.patiently(look, FIND_SECONDS)
     if offset.offset < 0 or not offset.metadata:
         return None
     return _parse(offset.metadata)
 
 
 def delete_all(cluster: Cluster, job: Job) -> None:
-    """Every marker of a backfill."""
+    """Every marker of a backfill. Looks twice: a list may be a moment old."""
+    for _ in range(_LOOKS):
+        names = _listed(cluster, job)
+        for start in range(0, len(names), _DELETED_AT_ONCE):
+            part = names[start : start + _DELETED_AT_ONCE]
+            for future in cluster.admin.delete_consumer_groups(part).values():
+                _wait_deleted(cluster, future)
+
+
+def _listed(cluster: Cluster, job: Job) -> list[str]:
     listed = cluster.ask(lambda: cluster.admin.list_consumer_groups())
     prefix = _prefix(job)
-    names = [group.group_id for group in listed.valid if group.group_id.startswith(prefix)]
-    for start in range(0, len(names), _DELETED_AT_ONCE):
-        part = names[start : start + _DELETED_AT_ONCE]
-        for future in cluster.admin.delete_consumer_groups(part).values():
-            _wait_deleted(cluster, future)
+    return [group.group_id for group in listed.valid if group.group_id.startswith(prefix)]
 
 
 def _wait_deleted(cluster: Cluster, future: Any) -> None:
-    from confluent_kafka import KafkaException
-
     try:
         future.result(30)
     except KafkaException as exc:
