@@ -8,6 +8,7 @@ from refill.api.dialects import sinks, transfers
 from refill.api.document import install_document
 from refill.api.errors import install_error_handlers
 from refill.api.gate import Gate
+from refill.api.methods import FixedPaths
 from refill.api.rate import RateLimiter
 from refill.api.route import KeptAnswers
 from refill.api.transport import Transport
@@ -26,6 +27,7 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
     app.include_router(operations.router)
     app.include_router(sinks.router)
     app.include_router(transfers.router)
+    app.state.fixed_paths = FixedPaths(app)
     install_error_handlers(app)
     install_document(app)
     app.add_middleware(

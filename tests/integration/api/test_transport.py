@@ -66,6 +66,20 @@ def test_the_transfer_dialect_says_405_in_its_own_form(api: httpx.Client) -> Non
     assert "GET" in response.headers["Allow"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/teams/1/transfers/available-sources"),
+        ("DELETE", "/v1/teams/1/transfers/validations"),
+        ("PUT", "/v1/teams/1/destinations/test-connection"),
+    ],
+)
+def test_a_fixed_path_is_not_taken_for_an_id(api: httpx.Client, method: str, path: str) -> None:
+    response = api.request(method, path)
+    assert answer(response, 405)["error"]["code"] == "METHOD_NOT_ALLOWED"
+    assert method not in response.headers["Allow"]
+
+
 def test_a_path_that_is_not_there_is_404_in_the_form_of_its_dialect(api: httpx.Client) -> None:
     assert answer(api.get("/api/nothing"), 404) == {"summary": "There is nothing at this path."}
     assert answer(api.get("/v1/nothing"), 404)["error"]["code"] == "NOT_FOUND"

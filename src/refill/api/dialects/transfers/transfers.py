@@ -14,7 +14,7 @@ from refill.api.gate import CallerParam, ServiceParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill
 from refill.domain.errors import Invalid
-from refill.domain.pipeline import Schedule, Transfer
+from refill.domain.pipeline import Database, Destination, Schedule, Transfer
 from refill.service import Service
 from refill.service.schedules import describe_schedule
 from refill.service.transfer_settings import FIELDS
@@ -179,9 +179,16 @@ def list_transfers(
         for backfill in reversed(service.transfer_backfills.list_incomplete(caller.team_id))
         if backfill.status.active
     }
+    databases = {item.id: item for item in service.databases.list_all(caller.team_id)}
+    destinations = {item.id: item for item in service.destinations.list_all(caller.team_id)}
     return wrap(
         [
-            _show_item(service, transfer, active.get(str(transfer.id)))
+            _show_item(
+                transfer,
+                databases[transfer.database_id],
+                destinations[transfer.destination_id],
+                active.get(str(transfer.id)),
+            )
             for transfer in service.transfers.list_all(caller.team_id)
         ]
     )
@@ -275,9 +282,9 @@ def _show_validation(
     )
 
 
-def _show_item(service: Service, transfer: Transfer, backfill: Backfill | None) -> TransferItem:
-    database = service.transfers.database_of(transfer)
-    destination = service.transfers.destination_of(transfer)
+def _show_item(
+    transfer: Transfer, database: Database, destination: Destination, backfill: Backfill | None
+) -> TransferItem:
     state: Literal["active", "paused"] = "paused" if transfer.paused else "active"
     return TransferItem(
         dwh_transfer_id=transfer.id,
