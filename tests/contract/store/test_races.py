@@ -138,6 +138,22 @@ def test_two_backfills_never_run_on_one_target(opener: Opener) -> None:
     assert {b.status for b in stores[0].list_backfills(1).items} == {Status.COMPLETED}
 
 
+def test_of_two_claims_at_the_same_moment_one_gets_the_target(opener: Opener) -> None:
+    stores = [opener(busy_seconds=30) for _ in range(2)]
+    for day in dates_from(FIRST, 12):
+        for origin in (Origin.REQUEST, Origin.SCHEDULE):
+            new = new_transfer_backfill(days=1, first=day, origin=origin, holds=())
+            plan(stores[0], new, dated_slices([day]))
+        packs = at_once(2, lambda number: stores[number].claim_pack(f"w{number}", ONE, 30))
+        taken = [pack for pack in packs if pack is not None]
+        assert len(taken) == 1
+        finish(stores[0], taken[0], done)
+        last = stores[0].claim_pack("w", ONE, 30)
+        assert last is not None
+        assert last.slices[0].fence == taken[0].slices[0].fence + 1
+        finish(stores[0], last, done)
+
+
 def test_of_two_last_finishes_one_ends_the_backfill(opener: Opener) -> None:
     stores = [opener(busy_seconds=30) for _ in range(4)]
     for number in range(4):
