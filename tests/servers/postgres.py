@@ -15,6 +15,8 @@ from uuid import uuid4
 
 import psycopg
 
+from refill.cli.demo.postgres import open_binaries
+
 
 @dataclass(frozen=True)
 class PostgresServer:
@@ -70,6 +72,8 @@ def running_postgres(**settings: str) -> Iterator[PostgresServer]:
     """Starts a server in a temporary directory and stops it in the end."""
     bin_dir, contrib = find_binaries()
     root = Path(tempfile.mkdtemp(prefix="refill-pg-"))
+    if _server_user():
+        bin_dir = open_binaries(bin_dir, root)  # root's own home is closed to other users
     data_dir = root / "data"
     password = root / "password"
     password.write_text("secret")

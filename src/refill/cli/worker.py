@@ -2,10 +2,11 @@
 
 import os
 import signal
-import sys
 import threading
+from contextlib import suppress
 from typing import Annotated
 
+import psutil
 import typer
 
 from refill.bootstrap import make_worker, opened_store
@@ -29,14 +30,22 @@ def worker(
         def stop(*_: object) -> None:
             worker.stop()
             if not worker.ready.is_set():
-                # Spark is still starting and nothing is claimed: there is nothing to wait for
-                sys.exit(0)
+                _leave_at_once()
 
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, stop)
         if with_parent:
             threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
         worker.run()
+
+
+def _leave_at_once() -> None:
+    """Spark is still starting and nothing is claimed: there is nothing to wait for. A JVM that
+    is left half-way in its start does not end by itself."""
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+    os._exit(0)
 
 
 def _end_with_parent() -> None:

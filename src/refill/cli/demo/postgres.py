@@ -92,14 +92,19 @@ def _places(root: Path) -> tuple[Path, Path, pwd.struct_passwd | None]:
     if not _is_open(root):
         aside.mkdir(mode=0o755, exist_ok=True)
         data = aside / "postgres"
-    if not _is_open(binaries):
-        copied = aside / "pginstall"
-        if not (copied / "bin" / "postgres").exists():
-            shutil.rmtree(copied, ignore_errors=True)
-            shutil.copytree(binaries.parent, copied, symlinks=True)
-        aside.chmod(0o755)
-        binaries = copied / "bin"
-    return binaries, data, account
+    return open_binaries(binaries, aside), data, account
+
+
+def open_binaries(binaries: Path, aside: Path) -> Path:
+    """The binaries where everybody may run them: as they are, or copied to `aside`."""
+    if _is_open(binaries):
+        return binaries
+    copied = aside / "pginstall"
+    if not (copied / "bin" / "postgres").exists():
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(binaries.parent, copied, symlinks=True)
+    aside.chmod(0o755)
+    return copied / "bin"
 
 
 def _is_open(path: Path) -> bool:
