@@ -211,6 +211,39 @@ def test_skewed_keys_are_cut_where_the_rows_are(bed: Bed) -> None:
     assert max(sizes) < 3 * (sum(sizes) / len(sizes))
 
 
+@pytest.mark.parametrize(
+    ("type_name", "value"),
+    [
+        ("bigint", "i - 300"),
+        ("date", "date '2024-01-01' + i"),
+        ("timestamptz", "timestamptz '2024-01-01' + i * interval '1 hour'"),
+        ("timestamp", "timestamp '2024-01-01' + i * interval '1 hour'"),
+    ],
+)
+def test_where_pages_cannot_be_sampled_numbers_and_times_are_cut_in_strides(
+    bed: Bed, type_name: str, value: str
+) -> None:
+    bed.sql.execute(f"CREATE TABLE base (id integer, at {type_name} PRIMARY KEY)")
+    bed.sql.execute(f"INSERT INTO base SELECT i, {value} FROM generate_series(1, 2000) i")
+    bed.sql.execute("ANALYZE base")
+    bed.sql.execute("CREATE VIEW v AS SELECT * FROM base")
+    spec = bed.spec("v", sort_columns=("at",), columns=("id",))
+    assert len(bed.source.bounds(spec, 100).boundaries) > 90
+    _, rows = read_all(bed, spec)
+    assert numbers(rows) == list(range(1, 2001))
+
+
+def test_a_narrow_range_of_a_large_table_is_still_cut(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE large (id integer PRIMARY KEY, t text)")
+    bed.sql.execute("ALTER TABLE large ALTER t SET STORAGE PLAIN")
+    bed.sql.execute("INSERT INTO large SELECT i, repeat('x', 2000) FROM generate_series(1, 8000) i")
+    spec = bed.spec("large", columns=("id",), start_position="4000", end_position="4400")
+    bounds = bed.source.bounds(spec, 4096)
+    assert len(bounds.boundaries) >= 64
+    _, rows = read_all(bed, spec)
+    assert numbers(rows) == list(range(4000, 4401))
+
+
 def test_the_key_is_the_primary_key_else_a_whole_unique_index_over_not_null_columns(
     bed: Bed,
 ) -> None:

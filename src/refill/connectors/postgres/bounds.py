@@ -16,7 +16,15 @@ SAMPLE_PAGES = 400  # a page of a table in key order is one key, not a hundred: 
 SAMPLE_ROWS = 10_000
 SAMPLED_KINDS = ("r", "p", "m")
 CHEAP_COST = 5_000.0  # of an EXPLAIN: a few index probes, not a scan
-STRIDE_TYPES = {20: "int8", 21: "int2", 23: "int4"}
+SAMPLE_ENOUGH = 64  # keys; of a narrow range fewer may be met by chance
+_INTEGER_STRIDE = "trunc(low + (high::numeric - low) * i / n)"
+_INSTANT_STRIDE = "low + (high - low) * (i::float8 / n)"
+# type → the i-th of n equal strides from low to high; infinities have none
+STRIDES = {
+    **dict.fromkeys((20, 21, 23), (_INTEGER_STRIDE, "low IS NOT NULL")),
+    **dict.fromkeys((1114, 1184), (_INSTANT_STRIDE, "isfinite(low) AND isfinite(high)")),
+    1082: ("low + ((high - low)::int8 * i / n)::int4", "isfinite(low) AND isfinite(high)"),
+}
 
 _LEAVES = """
 WITH RECURSIVE tree(oid) AS (
@@ -124,11 +132,13 @@ def _boundaries(
     wanted: int,
 ) -> tuple[tuple[str, ...], ...]:
     assert spec.table is not None
-    sampled = spec.table.kind in SAMPLED_KINDS and all(leaf.kind != "f" for leaf in leaves)
-    if not sampled:
+    if spec.table.kind not in SAMPLED_KINDS or any(leaf.kind == "f" for leaf in leaves):
         return _strides(connection, spec, relation, wanted)
     percent = min(100.0, 100.0 * SAMPLE_PAGES / max(pages, 1))
-    return _sample(connection, spec, relation, percent, wanted)
+    sampled = _sample(connection, spec, relation, percent, wanted)
+    if percent < 100.0 and len(sampled) < SAMPLE_ENOUGH:
+        return max(sampled, _strides(connection, spec, relation, wanted), key=len)
+    return sampled
 
 
 def _sample(
@@ -165,26 +175,28 @@ def _sample(
 def _strides(
     connection: Any, spec: Spec, relation: str, wanted: int
 ) -> tuple[tuple[str, ...], ...]:
-    """Where pages cannot be sampled: equal strides of an integer key, if its ends are cheap."""
+    """Where pages cannot be sampled: equal strides of a number or a time, if its ends are cheap."""
     assert spec.table is not None
     column = spec.table.column(spec.sort_columns[0])
-    if len(spec.sort_columns) != 1 or column is None or column.oid not in STRIDE_TYPES:
+    if len(spec.sort_columns) != 1 or column is None or column.oid not in STRIDES:
         return ()
+    stride, has_ends = STRIDES[column.oid]
     name = names(spec.sort_columns)[0]
-    where = read.where(_position_conditions(spec))
-    ends = f"SELECT min({name}), max({name}) FROM {relation}{where}"
+    within = read.where(_position_conditions(spec))
+    ends = f"SELECT min({name}) AS low, max({name}) AS high FROM {relation}{within}"
     if _cost(connection, ends) > CHEAP_COST:
         return ()
     rows = connection.execute(
         f"""
-        WITH ends(low, high) AS ({ends})
-        SELECT DISTINCT trunc(low + (high::numeric - low) * i / %(steps)s)
-        FROM ends, generate_series(1, %(steps)s - 1) AS i WHERE low IS NOT NULL
-        ORDER BY 1
-        """,
-        {"steps": min(wanted, 1000)},
+        WITH ends AS ({ends}), strides AS (
+            SELECT DISTINCT {stride} AS value
+            FROM ends, (VALUES ({min(wanted, 1000)})) AS steps(n), generate_series(1, n - 1) AS i
+            WHERE {has_ends}
+        )
+        SELECT value::text AS boundary FROM strides ORDER BY value
+        """
     ).fetchall()
-    return tuple((str(value),) for (value,) in rows)
+    return tuple((value,) for (value,) in rows)
 
 
 def _position_conditions(spec: Spec) -> list[str]:

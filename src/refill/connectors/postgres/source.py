@@ -6,12 +6,12 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.contract import Context, Source
-from refill.connectors.postgres import bounds, catalogue, read
+from refill.connectors.postgres import bounds, catalogue, frozen, read
 from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
 from refill.connectors.postgres.errors import translate
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import bind_date, literal
-from refill.domain.errors import Invalid, RefillError, SnapshotLost, SourceChanged
+from refill.domain.errors import RefillError, SnapshotLost, SourceChanged
 from refill.domain.pipeline import Spec
 from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
 from refill.domain.table import Column, Table
@@ -57,7 +57,7 @@ class PostgresSource(Source):
 
     def describe_query(self, query: str) -> tuple[Column, ...]:
         with self._session("describe the query", CATALOGUE_SECONDS) as connection:
-            return _describe(connection, bind_date(query, date(2000, 1, 1)))
+            return frozen.describe_query(connection, bind_date(query, date(2000, 1, 1)))
 
     def check(self, spec: Spec) -> None:
         if spec.query is not None:
@@ -73,7 +73,7 @@ class PostgresSource(Source):
                     "database's tables and start a new backfill."
                 )
             now = table.columns
-        _compare(_frozen_in_use(spec), now, what)
+        frozen.compare(frozen.columns_in_use(spec), now, what)
 
     def bounds(self, spec: Spec, boundaries_wanted: int) -> Bounds:
         with self._session(f"size {_name(spec)}", SAMPLE_SECONDS) as connection:
@@ -205,7 +205,7 @@ class PostgresSource(Source):
             Column(name=name, type="another type", oid=oid, typmod=typmod)
             for name, oid, typmod in zip(names, oids, typmods, strict=True)
         )
-        _compare(_frozen_in_use(spec), now, spec.table.full_name)
+        frozen.compare(frozen.columns_in_use(spec), now, spec.table.full_name)
 
     def _drop_arrow(self) -> None:
         if self._arrow is not None:
@@ -248,50 +248,6 @@ def _adopt(session: ArrowSession, snapshot: str) -> None:
         if getattr(exc, "sqlstate", None) in ("22023", "42704"):
             error = SnapshotLost(error.message)
         raise error from exc
-
-
-def _describe(connection: Any, query: str) -> tuple[Column, ...]:
-    wire = connection.pgconn
-    for result in (wire.prepare(b"", query.encode()), wire.describe_prepared(b"")):
-        if result.error_message:
-            state = (result.error_field(67) or b"").decode()  # SQLSTATE
-            said = (result.error_field(77) or b"").decode()  # the message, without our SQL
-            raise Invalid.of("query", f"PostgreSQL says: {said} ({state}).")
-    columns = [
-        (result.fname(number).decode(), result.ftype(number), result.fmod(number))
-        for number in range(result.nfields)
-    ]
-    if not columns:
-        raise Invalid.of("query", "must be a SELECT that returns columns.")
-    seen = [name for name, _, _ in columns]
-    twice = next((name for name in seen if seen.count(name) > 1), None)
-    if twice is not None:
-        raise Invalid.of("query", f"returns two columns named {twice!r}: give each its own name.")
-    return catalogue.describe_types(connection, columns)
-
-
-def _frozen_in_use(spec: Spec) -> tuple[Column, ...]:
-    assert spec.table is not None
-    used = {column.name for column in read.frozen_columns(spec)} | set(spec.sort_columns)
-    if spec.date_column:
-        used.add(spec.date_column)
-    return tuple(column for column in spec.table.columns if column.name in used)
-
-
-def _compare(frozen: Sequence[Column], now: Sequence[Column], what: str) -> None:
-    live = {column.name: column for column in now}
-    for column in frozen:
-        found = live.get(column.name)
-        if found is None:
-            raise SourceChanged(
-                f"Column {column.name!r} of {what} is gone, or may not be read any more: refresh "
-                "the database's tables and start a new backfill."
-            )
-        if (found.oid, found.typmod) != (column.oid, column.typmod):
-            raise SourceChanged(
-                f"Column {column.name!r} of {what} was {column.type} and is now {found.type}: "
-                "refresh the database's tables and start a new backfill."
-            )
 
 
 def _name(spec: Spec) -> str:
