@@ -87,6 +87,7 @@ class Destinations:
             options=reveal(self._options(draft, stored)),
             updated_at=self._clock(),
         )
+        self._check_place(changed)
         return self._named(lambda: self._store.update_destination(changed), draft.name)
 
     def delete(self, team_id: int, destination_id: int) -> None:
@@ -144,6 +145,21 @@ class Destinations:
                 if name not in secrets and name not in _HOW_NOT_WHERE
             ),
         )
+
+    def _check_place(self, moved: Destination) -> None:
+        """A destination must not move to where another one's transfers write the same table."""
+        place = self.place(moved)
+        tables = {transfer.destination_table for transfer in self.usage(moved.team_id, moved.id)}
+        for other in self._store.list_destinations(moved.team_id):
+            if other.id == moved.id or self.place(other) != place:
+                continue
+            for transfer in self.usage(moved.team_id, other.id):
+                if transfer.destination_table in tables:
+                    raise Invalid.of(
+                        "fields",
+                        f"transfer {transfer.id} writes the table {transfer.destination_table} "
+                        "there already; choose another place.",
+                    )
 
     def _options(self, draft: DestinationDraft, stored: Destination | None = None) -> Options:
         if stored is not None and stored.type != draft.type:

@@ -87,7 +87,7 @@ class TransferBackfills:
                 return self._store.get_backfill_by_uid(team_id, uid)
             except NotFound:
                 pass
-        plan = self._plan(transfer, request)
+        plan = self._plan(transfer, request, with_history=request.only is not Only.ALL)
         if not plan.dates:
             raise Invalid.of(
                 "range_start",
@@ -107,7 +107,7 @@ class TransferBackfills:
 
     def preview(self, team_id: int, transfer_id: int, request: BackfillRequest) -> Preview:
         transfer = self._transfers.get(team_id, transfer_id)
-        plan = self._plan(transfer, request)
+        plan = self._plan(transfer, request, with_history=True)
         holder = self._store.find_holder(
             Kind.TRANSFER, str(transfer.id), [day.isoformat() for day in plan.dates]
         )
@@ -214,7 +214,10 @@ class TransferBackfills:
                     f"{day} did not fail in this backfill; give failed dates only, or none.",
                 )
 
-    def _plan(self, transfer: Transfer, request: BackfillRequest) -> DatePlan:
+    def _plan(
+        self, transfer: Transfer, request: BackfillRequest, *, with_history: bool
+    ) -> DatePlan:
+        """Earlier runs are read only where they decide, or are shown."""
         check_range(
             request.range,
             today=today_in(transfer.timezone, self._clock()),
@@ -225,8 +228,8 @@ class TransferBackfills:
             order=request.order,
             only=request.only,
             exclude=request.exclude,
-            completed=self._store.completed_dates(transfer.id),
-            failed=self._store.failed_dates(transfer.id),
+            completed=self._store.completed_dates(transfer.id) if with_history else None,
+            failed=self._store.failed_dates(transfer.id) if with_history else (),
         )
 
     def _new_backfill(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from zoneinfo import available_timezones
 
 from refill.domain.errors import Invalid
@@ -148,7 +149,7 @@ class SettingsReader:
 
     def _timezone(self) -> str:
         name = self._text("timezone") or "UTC"
-        if name not in available_timezones():
+        if name not in _timezones():
             self._complain(
                 "timezone",
                 "invalid",
@@ -216,6 +217,11 @@ class SettingsReader:
 
     def _complain(self, name: str, code: str, message: str) -> None:
         self.problems.append(Problem(field=name, code=code, message=message))
+
+
+@cache
+def _timezones() -> frozenset[str]:
+    return frozenset(available_timezones())
 
 
 def _has(columns: Sequence[Column], name: str) -> bool:

@@ -89,9 +89,6 @@ class Transfers:
     def database_of(self, transfer: Transfer) -> Database:
         return self._store.get_database(transfer.team_id, transfer.database_id)
 
-    def destination_of(self, transfer: Transfer) -> Destination:
-        return self._store.get_destination(transfer.team_id, transfer.destination_id)
-
     def examine(
         self, team_id: int, draft: TransferDraft, transfer_id: int | None = None
     ) -> list[Problem]:

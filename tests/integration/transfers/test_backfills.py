@@ -402,3 +402,16 @@ def test_the_runs_of_a_backfill_are_listed(stage: Stage, api: httpx.Client) -> N
     failed = answer(api.get(f"/transfer_runs/{found[1]['id']}"))["data"]
     assert failed["failed_query_amount"] == 1
     assert failed["query_details"][0]["error_description"] == "The disk is full."
+
+
+def test_the_backfills_of_a_deleted_transfer_are_cancelled_and_stay_on_record(
+    stage: Stage, api: httpx.Client
+) -> None:
+    transfer = stage.make_transfer()
+    done = stage.make_backfill(transfer, "2024-01-01", "2024-01-01")["transfer_backfill_id"]
+    stage.plan_and_run()
+    active = stage.make_backfill(transfer, "2024-01-02", "2024-01-02")["transfer_backfill_id"]
+    api.delete(f"/transfers/{transfer}")
+    assert answer(api.get(f"/backfills/{active}"))["data"]["status"] == "CANCELLED"
+    assert answer(api.get(f"/backfills/{done}"))["data"]["status"] == "COMPLETED"
+    answer(api.get(f"/transfers/{transfer}/backfills/latest"), 404)

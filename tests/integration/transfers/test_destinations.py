@@ -149,3 +149,16 @@ def test_a_database_can_be_tested_with_the_stored_secret(
     del body["fields"]["password"]
     tested = answer(api.post(path, json={**body, "destination_id": made}))["data"]
     assert tested == {"success": True, "error": None}
+
+
+def test_a_destination_does_not_move_to_where_another_transfer_writes(
+    stage: Stage, api: httpx.Client
+) -> None:
+    first, second = stage.transfer_body(), stage.transfer_body()
+    for body in (first, second):
+        answer(api.post("/transfers", json=body), 201)
+    taken = stage.store.get_destination(1, first["destination_id"]).options["path"]
+    moved = {**LAKE, "fields": {"path": taken}}
+    refused = answer(api.put(f"/destinations/{second['destination_id']}", json=moved), 422)
+    assert "choose another place" in refused["error"]["description"]
+    answer(api.put(f"/destinations/{second['destination_id']}", json=LAKE))
