@@ -58,24 +58,27 @@ def test_every_value_arrives_as_it_was(pipe: Pipe) -> None:
     assert texts(pipe.sink_url) == texts(pipe.source_url)
 
 
+MOOD = "CREATE TYPE mood AS ENUM ('calm', 'très agité');"
 PLAIN = """
 CREATE TABLE plain (
     id bigint PRIMARY KEY, b boolean, i2 smallint, i4 integer, f4 real, f8 double precision,
     n2 numeric(12,2), t text, v varchar(10), c char(5), by bytea, d date, ts timestamp,
-    tz timestamptz, j json, jb jsonb, u uuid
+    tz timestamptz, j json, jb jsonb, u uuid, m mood
 );
 INSERT INTO plain SELECT n, n % 2 = 0, n, n, n / 3.0, n / 7.0, n / 100.0, 't' || n, 'v' || n, 'c',
     decode(lpad(to_hex(n), 8, '0'), 'hex'), date '2024-01-01' + n,
     timestamp '2024-01-01' + n * interval '1 hour',
     timestamptz '1969-01-01' + n * interval '1 day 1 microsecond', ('{"a":  ' || n || '}')::json,
-    jsonb_build_object('a', n), md5(n::text)::uuid FROM generate_series(-500, 500) n;
+    jsonb_build_object('a', n), md5(n::text)::uuid,
+    (enum_range(NULL::mood))[1 + abs(n) % 2] FROM generate_series(-500, 500) n;
 INSERT INTO plain (id) VALUES (501);
 INSERT INTO plain (id, n2, d, ts, tz) VALUES (502, 'NaN', 'infinity', '-infinity', 'infinity');
 """
 
 
 def test_plain_types_are_copied_straight_into_an_empty_range(pipe: Pipe) -> None:
-    run_sql(pipe.source_url, PLAIN)
+    run_sql(pipe.source_url, MOOD + PLAIN)
+    run_sql(pipe.sink_url, MOOD)
     job = job_of(find_table(pipe.source_url, "plain"))
     pipe.run(job, KeyRange())
     assert texts(pipe.sink_url, "plain") == texts(pipe.source_url, "plain")
@@ -121,3 +124,23 @@ def test_another_table_and_schema_may_be_named(pipe: Pipe) -> None:
     job = job_of(find_table(pipe.source_url, "k"))
     pipe.run(job, KeyRange(), table="archive.k copy")
     assert texts(pipe.sink_url, 'archive."k copy"') == [("1",)]
+
+
+def test_types_of_extensions_arrive_as_they_were(pipe: Pipe, postgres: PostgresServer) -> None:
+    if not postgres.has_contrib:
+        pytest.skip("this PostgreSQL has no contrib modules: install postgresql-contrib")
+    extensions = "CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE EXTENSION citext;"
+    run_sql(
+        pipe.source_url,
+        extensions + "CREATE TABLE k (a citext PRIMARY KEY, h hstore, l ltree, ca citext[]);"
+        """INSERT INTO k VALUES ('Ab', '"x y"=>NULL, b=>"1"', 'Top.Science', '{Q,NULL}'),
+        ('C', '', '', '{}'), ('d', NULL, NULL, NULL)""",
+    )
+    job = job_of(find_table(pipe.source_url, "k"))
+    with pytest.raises(SinkRefused, match="create it there"):
+        pipe.run(job, KeyRange())
+    run_sql(pipe.sink_url, extensions)
+    pipe.run(job, KeyRange())
+    pipe.run(job, KeyRange(), attempt=2)
+    assert texts(pipe.sink_url, "k") == texts(pipe.source_url, "k")
+    assert column_types(pipe.sink_url, "k") == column_types(pipe.source_url, "k")

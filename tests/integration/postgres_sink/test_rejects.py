@@ -1,11 +1,13 @@
 """Rows that the destination cannot take: named by key and reason, or the slice fails."""
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from refill.domain.errors import SinkRefused, TooManyRejects
 from refill.domain.slice import KeyRange
-from tests.integration.postgres_sink.pipe import Pipe, find_table, job_of
+from tests.contract.sinks.bed import ORDERS, SCHEMA
+from tests.integration.postgres_sink.pipe import Pipe, find_table, job_of, open_sink, ticket_of
 from tests.integration.postgres_sink.test_identity import run_sql, texts
 from tests.servers.postgres import PostgresServer
 
@@ -53,6 +55,26 @@ def test_without_an_allowance_the_first_one_is_named(pipe: Pipe) -> None:
     run_sql(pipe.sink_url, NARROW)
     with pytest.raises(TooManyRejects, match=r"\(17\): integer out of range"):
         pipe.run(job_of(find_table(pipe.source_url, "k")), KeyRange())
+
+
+def test_many_bad_rows_in_one_batch_are_told_one_by_one(pipe: Pipe) -> None:
+    job = job_of(ORDERS, max_rejects=100)
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "id": list(range(150)),
+            "note": ["a\x00b" if n % 3 else "fine" for n in range(150)],
+            "day": [None] * 150,
+        },
+        schema=SCHEMA,
+    )
+    sink = open_sink(pipe.sink_url)
+    sink.prepare(job, SCHEMA)
+    written = sink.write(job, ticket_of(job, KeyRange()), SCHEMA, iter([batch]))
+    sink.close()
+    assert (written.rows_delivered, written.rows_rejected) == (50, 100)
+    assert written.rejects[0].key == ("1",)
+    assert written.rejects[0].reason == 'invalid byte sequence for encoding "UTF8": 0x00'
+    assert len(texts(pipe.sink_url, "orders")) == 50
 
 
 def test_a_broken_constraint_is_a_reject_too(pipe: Pipe) -> None:

@@ -8,7 +8,6 @@ sending rows one by one.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import pairwise
 from typing import Any
 
 import adbc_driver_manager
@@ -70,23 +69,24 @@ class Delivery:
             columns = ", ".join(f"{identifier(p.name)} {p.staged_as}" for p in self._plans)
             self.session.execute(f"CREATE TEMP TABLE {_STAGE} ({columns}) ON COMMIT DROP")
             self._staged = True
-        error = self._tried(encoded, self._upsert)
-        if error is None:
-            self._filled = True
-            self._count(encoded)
-            return
-        count = batch.num_rows
-        if count == 1:
-            self._reject(batch, error)
-            return
-        # COPY names the row it stumbled over; a cast on the way from the stage does not
-        line = line_of(error)
-        cuts = [0, count // 2, count]
-        if line is not None and 0 <= line < count:
-            cuts = sorted({0, line, line + 1, count})
-        for start, end in pairwise(cuts):
-            part = batch.slice(start, end - start)
-            self._deliver_staged(part, encode_batch(part, self._plans))
+        # pieces still to come, the first of them last: a list, since every row may be a reject
+        pending = [(0, batch.num_rows)]
+        while pending:
+            start, end = pending.pop()
+            if end - start < batch.num_rows:
+                encoded = encode_batch(batch.slice(start, end - start), self._plans)
+            error = self._tried(encoded, self._upsert)
+            if error is None:
+                self._filled = True
+                self._count(encoded)
+                continue
+            guilty = _guilty(start, end, error)
+            if guilty is None:
+                middle = (start + end) // 2
+                pending += [(middle, end), (start, middle)]
+                continue
+            self._reject(batch.slice(guilty, 1), error)
+            pending += [(a, b) for a, b in ((guilty + 1, end), (start, guilty)) if a < b]
 
     def _tried(
         self, encoded: pa.RecordBatch, action: Callable[[pa.RecordBatch], None]
@@ -150,6 +150,15 @@ class Delivery:
             )
         if len(self.rejects) < _KEPT_REJECTS:
             self.rejects.append(reject)
+
+
+def _guilty(start: int, end: int, error: BaseException) -> int | None:
+    """Which row is at fault: COPY names it; a cast on the way from the stage does not, and its
+    rows are halved until one is left."""
+    line = line_of(error)
+    if line is not None and start + line < end:
+        return start + line
+    return start if end - start == 1 else None
 
 
 def add_date(
