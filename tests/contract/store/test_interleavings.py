@@ -147,11 +147,11 @@ class World:
 
 
 @settings(
-    max_examples=20,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(steps=st.lists(step, min_size=4, max_size=16))
+@given(steps=st.lists(step, min_size=4, max_size=14))
 def test_whatever_the_order_the_books_are_right(
     store: Store, steps: list[tuple[object, ...]]
 ) -> None:
