@@ -1,10 +1,7 @@
 """The batches of one slice on their way from source to sink: counted, filtered, held back."""
 
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -73,52 +70,3 @@ class Flow:
             batch = kept
         if batch.num_rows:
             yield batch
-
-
-class _Failure:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-_END = object()
-
-
-def read_ahead(batches: Iterator[pa.RecordBatch], depth: int = 2) -> Iterator[pa.RecordBatch]:
-    """Reads in a thread of its own, at most `depth` batches ahead: source and sink both release
-    the GIL, so that one waits for the network while the other computes."""
-    ready: queue.Queue[Any] = queue.Queue(maxsize=depth)
-    stopped = threading.Event()
-
-    def offer(item: Any) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def read() -> None:
-        try:
-            for batch in batches:
-                if not offer(batch):
-                    break
-            else:
-                offer(_END)
-        except BaseException as exc:
-            offer(_Failure(exc))
-        finally:
-            close = getattr(batches, "close", None)
-            if stopped.is_set() and close is not None:
-                close()
-
-    reader = threading.Thread(target=read, name="refill-read-ahead", daemon=True)
-    reader.start()
-    try:
-        while (item := ready.get()) is not _END:
-            if isinstance(item, _Failure):
-                raise item.error
-            yield item
-    finally:
-        stopped.set()
-        reader.join()

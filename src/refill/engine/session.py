@@ -175,7 +175,13 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.spark_driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
         "spark.eventLog.enabled": "false",
+        # a worker runs for months: what it keeps of past jobs must not grow
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "100",
+        "spark.sql.ui.retainedExecutions": "10",
         "spark.python.worker.reuse": "true",
         "spark.speculation": "false",
         "spark.task.reaper.enabled": "true",

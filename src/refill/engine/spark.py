@@ -22,8 +22,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # what a fresh Python worker spends its first second importing
-_HEAVY = ("pyarrow.parquet", "pyarrow.compute", "polars", "adbc_driver_postgresql.dbapi")
-_OURS = ("refill.connectors.registry", "refill.engine.lane_sql")
+_HEAVY = (
+    "pyarrow.parquet",
+    "pyarrow.compute",
+    "polars",
+    "adbc_driver_postgresql.dbapi",
+    "refill.connectors.files.formats",
+    "refill.connectors.files.sink",
+    "refill.connectors.postgres.source",
+    "refill.connectors.postgres.values",
+    "refill.engine.lane_sql",
+)
 
 
 class SparkEngine:
@@ -120,7 +129,7 @@ def _warm_up(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
     for _ in batches:
         pass
-    for name in (*_HEAVY, *_OURS):
+    for name in _HEAVY:
         try:
             importlib.import_module(name)
         except ImportError:  # an extra that is not installed
