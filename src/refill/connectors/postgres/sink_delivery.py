@@ -143,10 +143,11 @@ class Delivery:
             reason=reason_of(error),
         )
         if self.rows_rejected > self.max_rejects:
-            named = ", ".join(str(part) for part in reject.key) or "without a key"
+            first = self.rejects[0] if self.rejects else reject
+            named = ", ".join(str(part) for part in first.key) or "without a key"
             raise TooManyRejects(
                 f"{self.rows_rejected} row(s) could not be written to {self.target.shown}, and "
-                f"{self.max_rejects} are allowed; the last one ({named}): {reject.reason}."
+                f"{self.max_rejects} are allowed; the first one ({named}): {first.reason}."
             )
         if len(self.rejects) < _KEPT_REJECTS:
             self.rejects.append(reject)
