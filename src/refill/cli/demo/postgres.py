@@ -99,12 +99,18 @@ def open_binaries(binaries: Path, aside: Path) -> Path:
     """The binaries where everybody may run them: as they are, or copied to `aside`."""
     if _is_open(binaries):
         return binaries
-    copied = aside / "pginstall"
-    if not (copied / "bin" / "postgres").exists():
+    package = binaries.parents[1]
+    copied = aside / package.name
+    if not (copied / "complete").exists():
         shutil.rmtree(copied, ignore_errors=True)
-        shutil.copytree(binaries.parent, copied, symlinks=True)
+        shutil.copytree(binaries.parent, copied / binaries.parent.name, symlinks=True)
+        # the wheel keeps shared libraries beside its package, and the binaries look for them there
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, aside / libraries.name, dirs_exist_ok=True)
+        (copied / "complete").touch()
     aside.chmod(0o755)
-    return copied / "bin"
+    return copied / binaries.parent.name / binaries.name
 
 
 def _is_open(path: Path) -> bool:
