@@ -40,6 +40,16 @@ def test_one_sentence_for_each_way_a_connection_fails(
     source.close()
 
 
+def test_every_address_of_a_name_is_tried(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(None, None, None, "", (address, 0)) for address in ("127.0.0.9", "127.0.0.1")]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
+    bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
+    source = bed.open(hostname="a-name")
+    source.test()
+    assert list(source.read(bed.spec("t"), Whole())) == []
+    source.close()
+
+
 def test_a_table_that_may_not_be_read_is_not_listed_and_is_refused(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE hidden (id integer PRIMARY KEY)")
     bed.sql.execute("CREATE TABLE half (id integer PRIMARY KEY, secret text)")

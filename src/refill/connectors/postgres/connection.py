@@ -43,10 +43,12 @@ def conninfo(
 
     settings = {**SESSION, **(session or {})}
     settings["statement_timeout"] = str(round(statement_timeout_seconds * 1000))
+    addresses = resolve(options.hostname, options.port)
     return make_conninfo(
         "",
-        host=options.hostname,
-        hostaddr=resolve(options.hostname, options.port),
+        # all of them, in turn: `localhost` may be ::1 first, and the server on 127.0.0.1
+        host=",".join([options.hostname] * len(addresses)),
+        hostaddr=",".join(addresses),
         port=options.port,
         dbname=options.database,
         user=options.username,
@@ -67,8 +69,8 @@ def conninfo(
     )
 
 
-def resolve(hostname: str, port: int) -> str:
-    """The address to connect to, looked up once. Link-local ones are where clouds keep their
+def resolve(hostname: str, port: int) -> list[str]:
+    """The addresses to connect to, looked up once. Link-local ones are where clouds keep their
     metadata service, and no database: refused."""
     try:
         found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
@@ -76,13 +78,13 @@ def resolve(hostname: str, port: int) -> str:
         raise SourceUnavailable(
             f"The host name {hostname!r} could not be resolved: check the name ({exc})."
         ) from exc
-    addresses = [str(entry[4][0]) for entry in found]
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))[:4]
     for address in addresses:
         parsed = ipaddress.ip_address(address.split("%")[0])
         mapped = getattr(parsed, "ipv4_mapped", None) or parsed
         if mapped.is_link_local or mapped == ipaddress.ip_address("fd00:ec2::254"):
             raise SourceRefused(f"{hostname!r} is a link-local address, which is not allowed.")
-    return addresses[0]
+    return addresses
 
 
 def connect(
