@@ -6,7 +6,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,11 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from tests.absent import require
 from tests.servers.certificates import make_certificates
 from tests.servers.postgres import free_port
+from tests.servers.processes import accepts
 
 VERSION = "4.3.0"
 JARS = Path(__file__).parents[2] / ".cache" / "kafka" / VERSION
@@ -73,6 +74,7 @@ class KafkaServer:
     tls_port: int
     authority: str  # PEM, of the TLS listener
     process: "subprocess.Popen[bytes] | None" = None
+    admin: Any = None
 
     @property
     def hosts(self) -> str:
@@ -131,12 +133,12 @@ class KafkaServer:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", self.port)):
-                return False
-        admin = AdminClient({"bootstrap.servers": self.hosts, "log_level": 0})
+        if not accepts(self.port):
+            return False
+        # kept: clients that come and go while nobody answers them are hard on librdkafka
+        self.admin = self.admin or AdminClient({"bootstrap.servers": self.hosts, "log_level": 0})
         try:
-            return bool(admin.list_topics(timeout=2).brokers)
+            return bool(self.admin.list_topics(timeout=2).brokers)
         except KafkaException:
             return False
 
@@ -169,10 +171,10 @@ class KafkaServer:
 
     def create_topic(self, partitions: int = 4, **config: str) -> str:
         """A fresh topic; returns its name."""
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import NewTopic
 
         name = f"t-{uuid4().hex[:12]}"
-        admin = AdminClient({"bootstrap.servers": self.hosts})
+        admin = self.admin
         topic = NewTopic(name, partitions, 1, config=config)
         for made in admin.create_topics([topic]).values():
             made.result(20)

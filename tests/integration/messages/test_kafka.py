@@ -42,7 +42,8 @@ def assert_each_once(kafka: KafkaServer, topic: str, rows: int) -> None:
 
 
 def groups_of(kafka: KafkaServer, job: Job) -> list[str]:
-    listed = AdminClient({"bootstrap.servers": kafka.hosts}).list_consumer_groups().result(20)
+    admin = AdminClient({"bootstrap.servers": kafka.hosts})
+    listed = admin.list_consumer_groups().result(20)
     return [group.group_id for group in listed.valid if job.backfill_uid in group.group_id]
 
 

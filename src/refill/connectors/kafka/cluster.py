@@ -2,8 +2,10 @@
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -44,6 +46,7 @@ class Cluster:
         self._admin: AdminClient | None = None
         self._heard: list[Any] = []
         self._limit: int | None = None
+        self._asked: list[Any] = []
 
     def settings(self, **more: Any) -> dict[str, Any]:
         """What every client of ours begins with."""
@@ -122,6 +125,8 @@ class Cluster:
         return error.code() in _PASSING or just_made
 
     def _answer(self, future: Any, deadline: float) -> Any:
+        self._asked = [asked for asked in self._asked if not asked.done()]
+        self._asked.append(future)
         while not future.done():
             self.admin.poll(0.05)
             if refused := self.refusal():
@@ -161,6 +166,17 @@ class Cluster:
             raise self.explained(exc) from exc
 
     def close(self) -> None:
-        self._admin = None
+        """A client that goes while it still owes an answer takes the process with it: it stays
+        until librdkafka's own time-out has ended the call."""
+        admin, self._admin = self._admin, None
+        owed = [future for future in self._asked if not future.done()]
+        self._asked.clear()
+        if owed:
+            threading.Thread(target=_outlive, args=(admin, owed), daemon=True).start()
         self._limit = None
         self._heard.clear()
+
+
+def _outlive(admin: AdminClient, futures: list[Any]) -> None:
+    wait(futures, 120)
+    del admin
