@@ -83,6 +83,17 @@ def test_a_backend_that_is_terminated_in_mid_read_is_an_error_and_never_the_end(
     assert sum(batch.num_rows for batch in bed.source.read(spec, Whole())) == 100_000
 
 
+def test_a_connection_cut_between_two_slices_is_opened_again(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
+    spec = bed.spec("t")
+    assert bed.rows(spec, Whole()) == []
+    bed.sql.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE application_name = 'refill reading' AND datname = current_database()"
+    )
+    assert bed.rows(spec, Whole()) == []
+
+
 def test_a_source_that_restarts_is_unavailable_and_then_works_again() -> None:
     with running_postgres() as server:
         bed = Bed(server.create_database())

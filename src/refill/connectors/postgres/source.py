@@ -11,7 +11,7 @@ from refill.connectors.postgres.connection import ArrowSession, ArrowStream, con
 from refill.connectors.postgres.errors import translate
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import bind_date, literal
-from refill.domain.errors import RefillError, SnapshotLost, SourceChanged
+from refill.domain.errors import RefillError, SnapshotLost, SourceChanged, SourceUnavailable
 from refill.domain.pipeline import Spec
 from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
 from refill.domain.table import Column, Table
@@ -166,14 +166,10 @@ class PostgresSource(Source):
         stream: ArrowStream | None = None
         done = False
         try:
-            if self._arrow is None:
-                self._arrow = ArrowSession(self._options, "reading", self._batch_bytes)
-            if snapshot is not None:
-                _adopt(self._arrow, snapshot)
-            stream = self._arrow.query(query)
+            stream = self._start(query, snapshot)
             converter.check(stream.reader.schema)
             yield _pull(stream, doing)
-            if snapshot is not None:
+            if snapshot is not None and self._arrow is not None:
                 self._arrow.execute("COMMIT")
             self._check_types(spec)
             done = True
@@ -188,6 +184,25 @@ class PostgresSource(Source):
                 _quietly(stream.close)
             if not done:
                 self._drop_arrow()
+
+    def _start(self, query: str, snapshot: str | None) -> ArrowStream:
+        """Begins the query. A connection kept from an earlier slice may have been cut meanwhile:
+        no row was read on it yet, so a new one takes its place."""
+        kept = self._arrow is not None
+        try:
+            return self._start_once(query, snapshot)
+        except Exception as exc:
+            if not kept or not isinstance(translate(exc, "read"), SourceUnavailable):
+                raise
+            self._drop_arrow()
+            return self._start_once(query, snapshot)
+
+    def _start_once(self, query: str, snapshot: str | None) -> ArrowStream:
+        if self._arrow is None:
+            self._arrow = ArrowSession(self._options, "reading", self._batch_bytes)
+        if snapshot is not None:
+            _adopt(self._arrow, snapshot)
+        return self._arrow.query(query)
 
     def _check_types(self, spec: Spec) -> None:
         """After the rows: had a column's type changed before them, it would show now."""
