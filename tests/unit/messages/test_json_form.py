@@ -74,6 +74,13 @@ def test_decimals_wider_than_128_bits_keep_every_digit():
     assert texts == [as_number(value) for value in values]
 
 
+def test_the_number_that_stands_for_nan_is_written_as_nan():
+    metadata = {b"form": b"plain", b"nan": b"1000.00"}
+    values = [Decimal("999.99"), Decimal("1000.00"), None]
+    batch = batch_of(values, pa.decimal128(6, 2), metadata)
+    assert record_texts(batch).to_list() == ['{"v":999.99}', '{"v":"NaN"}', '{"v":null}']
+
+
 @quickly
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False)))
 def test_floats_read_back_as_the_same_number(values):

@@ -42,6 +42,8 @@ def value_texts(array: Arrow, field: Arrow, timestamp_format: str = "iso8601") -
     if _is_string(kind):
         return _string_texts(array, field)
     if pa.types.is_decimal(kind):
+        return _number_texts(array, field)
+    if pa.types.is_decimal(kind):
         return _named_nan(_decimal_texts(array), field)
     for matches, texts in _PLAIN:
         if matches(kind):
@@ -146,6 +148,15 @@ def _float_texts(array: Arrow) -> Texts:
         return Texts(texts, False)
     named = {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
     return Texts(texts.replace(named), False)
+
+
+def _number_texts(array: Arrow, field: Arrow) -> Texts:
+    """A decimal column holds NaN as a number that it cannot hold else; the field names it."""
+    texts = _decimal_texts(array)
+    stands_for_nan = (field.metadata or {}).get(b"nan")
+    if stands_for_nan is not None and (texts.series == stands_for_nan.decode()).any():
+        return Texts(texts.series.replace({stands_for_nan.decode(): '"NaN"'}), False)
+    return texts
 
 
 def _decimal_texts(array: Arrow) -> Texts:
