@@ -77,7 +77,7 @@ class SqlLane:
         from pyspark.sql import Observation, functions
 
         began = time.monotonic()
-        observation = Observation()
+        observation = Observation(f"read_{ticket.nonce}")
         counted = True
         order = self._order
         spec = order.job.spec
@@ -90,7 +90,8 @@ class SqlLane:
             result = session.sql(spec.transform or "")
             task = WriteTask(order, ticket, self._sink, from_spark(result.schema))
             # a stage of its own: a read that breaks off must not look like the end of the data
-            rows = result.repartition(1).mapInArrow(task, RECEIPT_SCHEMA).collect()
+            written = result.repartition(1).mapInArrow(task, RECEIPT_SCHEMA)
+            rows = written.collect()
             if not rows:
                 # Spark proved that nothing comes out and ran no task at all; yet a date that
                 # became empty has to be written as empty
@@ -107,8 +108,8 @@ class SqlLane:
         except TransformFailed as exc:
             return failure(ticket, exc)
         seconds = round(time.monotonic() - began, 6)
-        rows_read = _observed(observation) if counted else None
-        return _balanced(Receipt.model_validate_json(rows[0].receipt), rows_read, seconds)
+        seen = self._link.observed(written, observation).get("rows") if counted else None
+        return _balanced(Receipt.model_validate_json(rows[0].receipt), seen, seconds)
 
 
 class ReadTask:
@@ -257,11 +258,6 @@ def _read(
         converted = conform(batch, safe)
         # dropped rows go along, marked, so that Spark counts them as read
         yield converted if keep is None else converted.append_column(_KEPT, keep.mask(batch))
-
-
-def _observed(observation: Any) -> int | None:
-    rows = observation.get.get("rows")
-    return None if rows is None else int(rows)
 
 
 def _balanced(receipt: Receipt, rows_read: int | None, seconds: float) -> Receipt:

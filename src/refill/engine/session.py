@@ -1,9 +1,10 @@
 """The Spark session: built from settings, Classic or Connect, with the differences in one place."""
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from refill.engine.java import find_java, prepare_java_home
 from refill.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 # Spark itself prints only what is an error; its own progress bar and banners stay away
 _LOG4J = """\
@@ -33,6 +34,10 @@ logger.launcher.level = error
 """
 
 
+# a Connect server that is away, or came back without our session
+_SESSION_LOST = re.compile(r"SESSION_(NOT_FOUND|CHANGED|CLOSED)|UNAVAILABLE|RETRIES_EXCEEDED")
+
+
 class SparkLink(Protocol):
     """What the lanes need of Spark, the same over Classic and Connect."""
 
@@ -45,6 +50,12 @@ class SparkLink(Protocol):
         """A context in which this thread's jobs carry the tag."""
 
     def cancel_tag(self, tag: str) -> None: ...
+    def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
+        """What an observation beneath a view has seen, once the frame over it was collected."""
+
+    def note(self, exc: Exception) -> None:
+        """Looks at a job's error: does it say that this session is gone for good?"""
+
     def alive(self) -> bool: ...
     def cores(self) -> int: ...
     def stop(self) -> None: ...
@@ -73,6 +84,12 @@ class ClassicLink:
         # interruptTag of the session only reaches jobs of the calling thread on Classic
         self.session.sparkContext.cancelJobsWithTag(tag)
 
+    def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
+        return observation.get
+
+    def note(self, exc: Exception) -> None:
+        """The JVM is our child: `alive` asks the process itself."""
+
     def alive(self) -> bool:
         gateway: Any = self.session.sparkContext._gateway
         process = getattr(gateway, "proc", None)
@@ -92,6 +109,7 @@ class ConnectLink:
         self.session = session
         # a tag is known only to the session whose jobs carry it
         self._tagged: dict[str, SparkSession] = {}
+        self._lost = False
 
     def new_session(self) -> "SparkSession":
         session = self.session.newSession()
@@ -111,8 +129,20 @@ class ConnectLink:
     def cancel_tag(self, tag: str) -> None:
         self._tagged.get(tag, self.session).interruptTag(tag)
 
+    def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
+        # the client does not see through a view, so that the observation itself hears nothing
+        info: Any = frame.executionInfo
+        for name, values in info.flows if info is not None else ():
+            if name == observation._name:
+                return dict(values)
+        return {}
+
+    def note(self, exc: Exception) -> None:
+        if _SESSION_LOST.search(str(exc)):
+            self._lost = True
+
     def alive(self) -> bool:
-        return not getattr(self.session, "is_stopped", False)
+        return not self._lost and not getattr(self.session, "is_stopped", False)
 
     def cores(self) -> int:
         known = self.session.conf.get("spark.default.parallelism", None)

@@ -71,6 +71,7 @@ class SparkEngine:
         except RefillError:
             raise
         except Exception as exc:
+            link.note(exc)
             log.warning(
                 "Spark lost pack %s",
                 order.pack_id,
