@@ -1,6 +1,8 @@
 """The demo from end to end, as somebody sees it who has just cloned the project, only smaller."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +61,45 @@ def test_a_second_demo_in_the_same_place_is_refused(tmp_path: Path) -> None:
         done = run_refill("demo", "--dir", str(tmp_path), "--exit")
     assert done.returncode == 1
     assert "already runs" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_the_examples_of_the_readme_can_be_pasted_while_the_demo_is_up(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    examples = re.findall(r"```sh\n(\. \.demo/env\n.*?)```", text, re.DOTALL)
+    assert len(examples) == 2
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    with (tmp_path / "demo.log").open("w") as log:
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "refill.cli", "demo", *SMALL],
+            cwd=tmp_path,
+            env=clean_environment(PYTHONUNBUFFERED="1"),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    assert demo.stdout is not None
+    try:
+        for line in demo.stdout:
+            if "It stays up" in line:
+                break
+        else:
+            pytest.fail((tmp_path / "demo.log").read_text())
+        for example in examples:
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", example],
+                cwd=tmp_path,
+                env=clean_environment(),
+                capture_output=True,
+                text=True,
+                timeout=200,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert '"error":{' not in done.stdout
+            assert "summary" not in done.stdout
+    finally:
+        demo.send_signal(signal.SIGTERM)
+        demo.stdout.read()
+        demo.stdout.close()
+        assert demo.wait(100) == 128 + signal.SIGINT
