@@ -136,7 +136,8 @@ class KafkaServer:
         if not accepts(self.port):
             return False
         # kept: clients that come and go while nobody answers them are hard on librdkafka
-        self.admin = self.admin or AdminClient({"bootstrap.servers": self.hosts, "log_level": 0})
+        if self.admin is None:
+            self.admin = AdminClient({"bootstrap.servers": self.hosts, "log_level": 0})
         try:
             return bool(self.admin.list_topics(timeout=2).brokers)
         except KafkaException:

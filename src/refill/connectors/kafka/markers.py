@@ -9,13 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from refill.connectors.contract import Job, Written
 from refill.connectors.kafka.cluster import Cluster
@@ -65,21 +59,28 @@ def send(producer: "Producer", job: Job, ticket: Ticket, topic: str, written: Wr
 
 def find(cluster: Cluster, job: Job, index: int, topic: str) -> Marker | None:
     """Read at stable offsets, after the older attempts were fenced: nothing is still on its way."""
-    name = name_of(job, index)
-    wanted = [ConsumerGroupTopicPartitions(name, [TopicPartition(topic, 0)])]
+    # by a consumer, not by the admin client: that one crashes in librdkafka when the group's
+    # coordinator has just moved. Read-committed is what makes it wait for stable offsets
+    consumer = Consumer(
+        cluster.settings(
+            **{
+                "group.id": name_of(job, index),
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+    )
 
     def look() -> TopicPartition:
-        found = cluster.ask(
-            lambda: cluster.admin.list_consumer_group_offsets(wanted, require_stable=True)[name],
-            FIND_SECONDS,
-        )
-        (offset,) = found.topic_partitions
-        # a transaction whose end is not written everywhere yet shows here, not as a failed call
+        (offset,) = consumer.committed([TopicPartition(topic, 0)], FIND_SECONDS)
         if offset.error is not None:
             raise KafkaException(offset.error)
         return offset
 
-    offset = cluster.patiently(look, FIND_SECONDS)
+    try:
+        offset = cluster.patiently(look, FIND_SECONDS)
+    finally:
+        consumer.close()
     if offset.offset < 0 or not offset.metadata:
         return None
     return _parse(offset.metadata)
