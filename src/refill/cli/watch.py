@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 from refill.cli.view import View, spoken_seconds
 
 _COLOURS = {"completed": "green", "failed": "red", "cancelled": "yellow", "paused": "yellow"}
 POLL_SECONDS = 0.5
+WIDE = 112  # columns of a terminal that shows every figure
 
 Look = Callable[[], Sequence[View]]
 
@@ -23,15 +25,15 @@ def watch(look: Look, console: Console, pause: Callable[[float], None] = time.sl
 
 
 def make_bars(console: Console) -> Progress:
+    """A narrow terminal gets fewer figures, not broken lines."""
+    narrow = console.width < WIDE
+    figures = ("rows", "rate", "left") if narrow else ("slices", "rows", "rate", "left")
     return Progress(
         SpinnerColumn(finished_text=" "),
-        TextColumn("{task.fields[title]}"),
+        _Title(narrow),
         BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
         TextColumn("[bold]{task.percentage:>5.1f} %"),
-        _Figure("slices"),
-        _Figure("rows"),
-        _Figure("rate"),
-        _Figure("left"),
+        *map(_Figure, figures),
         console=console,
         expand=True,
         transient=False,
@@ -42,12 +44,11 @@ def show_in_bars(bars: Progress, views: Sequence[View]) -> None:
     """Brings the bars up to date, one per backfill in the order given."""
     for index, view in enumerate(views):
         if index >= len(bars.tasks):
-            bars.add_task("", total=1.0, title=_title(view), view=view)
+            bars.add_task("", total=1.0, view=view)
         done = min(view.fraction, 0.999) if not view.ended else view.fraction
         bars.update(
             bars.task_ids[index],
             completed=1.0 if view.ended and view.state != "failed" else done,
-            title=_title(view),
             view=view,
         )
 
@@ -101,21 +102,28 @@ def _watch_lines(look: Look, console: Console, pause: Callable[[float], None]) -
         pause(2 * POLL_SECONDS)
 
 
-def _title(view: View) -> str:
-    colour = _COLOURS.get(view.state, "cyan")
-    return f"[bold]{view.pipeline}[/] {view.subject} [{colour}]{view.state}[/]"
+class _Title(ProgressColumn):
+    def __init__(self, narrow: bool) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._narrow = narrow
+
+    def render(self, task: Task) -> Text:
+        view: View = task.fields["view"]
+        subject = "" if self._narrow else f" {view.subject}"
+        colour = _COLOURS.get(view.state, "cyan")
+        return Text.assemble((view.pipeline, "bold"), subject, " ", (view.state, colour))
 
 
 class _Figure(ProgressColumn):
     """One figure of the view that a bar stands for."""
 
     def __init__(self, name: str) -> None:
-        super().__init__()
+        super().__init__(Column(no_wrap=True, justify="right"))
         self._name = name
 
     def render(self, task: Task) -> Text:
         view: View = task.fields["view"]
-        return Text(self._figure(view), style="dim" if view.ended else "", justify="right")
+        return Text(self._figure(view), style="dim" if view.ended else "")
 
     def _figure(self, view: View) -> str:
         if self._name == "slices":
