@@ -1,6 +1,6 @@
 """The engine over Spark Connect, in a process of its own: one process cannot have both Sparks.
 
-`python -m tests.integration.engine.connected <address> <directory>` prints what came of it, as JSON.
+Given an address and a directory, it prints what came of it, as JSON.
 """
 
 import json
@@ -28,7 +28,7 @@ def main(remote: str, directory: Path) -> dict[str, Any]:
     (failed,) = engine.run(broken)
     return {
         "fused": [receipt.outcome for receipt in fused],
-        "sql": [sql.outcome, sql.rows_read, sql.rows_delivered],
+        "sql": [sql.outcome, sql.rows_delivered],
         "failed": failed.fault.code if failed.fault else None,
         "cancelled": _cancel(engine, directory),
         "alive": engine.alive(),
