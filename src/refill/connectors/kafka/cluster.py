@@ -103,6 +103,7 @@ class Cluster:
     def ask(self, question: Callable[[], Any], seconds: float = REACH_SECONDS) -> Any:
         """The answer of an admin call. What passes by itself is asked again until the time is up;
         a refused password is told at once, where librdkafka would go on trying for ever."""
+        self.forget()
         deadline = time.monotonic() + seconds
         return self.patiently(lambda: self._answer(question(), deadline), seconds)
 
@@ -136,6 +137,10 @@ class Cluster:
                     f"Kafka at {self._options.hosts} does not answer; is it up, and reachable?"
                 )
         return future.result()
+
+    def forget(self) -> None:
+        """What clients heard before says nothing of what comes now."""
+        self._heard.clear()
 
     def refusal(self) -> RefillError | None:
         """What a client was told while it tried to connect, if trying again is pointless."""

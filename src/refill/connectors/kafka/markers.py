@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # brokers take 4096 bytes of text with an offset (`offset.metadata.max.bytes`)
 TEXT_LIMIT = 3500
 FIND_SECONDS = 30.0
+SEND_SECONDS = 30.0
 _DELETED_AT_ONCE = 500
 _LOOKS = 2
 
@@ -45,16 +46,25 @@ def _prefix(job: Job) -> str:
 
 def send(producer: "Producer", job: Job, ticket: Ticket, topic: str, written: Written) -> None:
     """Adds the marker to the open transaction."""
-    name = name_of(job, ticket.index)
+    text = _text(ticket.attempt, written)
+    offsets = [TopicPartition(topic, 0, written.rows_delivered, text)]
+    group = _group(name_of(job, ticket.index))
+    producer.send_offsets_to_transaction(offsets, group, SEND_SECONDS)
+
+
+def touch(producer: "Producer", topic: str) -> None:
+    """Raises why a transaction failed."""
+    offsets = [TopicPartition(topic, 0, 0)]
+    producer.send_offsets_to_transaction(offsets, _group("refill-aborted"), SEND_SECONDS)
+
+
+def _group(name: str) -> Any:
     # needs no broker and joins nothing: it only lends its name
     consumer = Consumer({"group.id": name, "log_level": 0})
     try:
-        group = consumer.consumer_group_metadata()
+        return consumer.consumer_group_metadata()
     finally:
         consumer.close()
-    text = _text(ticket.attempt, written)
-    offsets = [TopicPartition(topic, 0, written.rows_delivered, text)]
-    producer.send_offsets_to_transaction(offsets, group, 30)
 
 
 def find(cluster: Cluster, job: Job, index: int, topic: str) -> Marker | None:

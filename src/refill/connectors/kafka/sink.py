@@ -46,6 +46,7 @@ class KafkaSink(Sink):
     def write(
         self, job: Job, ticket: Ticket, schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]
     ) -> Written:
+        self._cluster.forget()
         limit = self._cluster.message_limit()
         seconds = THROTTLED_SECONDS if job.spec.max_rows_per_second else TRANSACTION_SECONDS
         producer = self._producer(markers.name_of(job, ticket.index), limit, seconds)
@@ -141,6 +142,7 @@ class _OpenSlice:
 
     def send(self, envelope: Envelope, portion: "pa.RecordBatch") -> None:
         """Encodes and hands over; returns when librdkafka has room for the next."""
+        self._check_time()
         outgoing = self.tally.sift(envelope, portion)
         keys, values = outgoing.key_bytes(), outgoing.value_bytes()
         if keys is None:
@@ -165,26 +167,28 @@ class _OpenSlice:
         self.producer.poll(0)
 
     def _wait(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise SinkUnavailable(
-                "Kafka takes the messages too slowly for one transaction; the slice is tried again."
-            )
+        self._check_time()
         self.producer.poll(0.01)
 
+    def _check_time(self) -> None:
+        """Stops before the broker does: it would fence us, as if a newer attempt were there."""
+        if time.monotonic() > self._deadline:
+            raise SinkUnavailable(
+                "The slice took longer than its Kafka transaction may stay open; it is tried again."
+            )
+
     def _fail(self, error: Any) -> None:
-        """A transaction that failed says so to every later call, and why only to its commit."""
+        """A failed transaction tells `produce` only that it failed, and why to every call of its
+        own; the one chosen here does no harm, since an abort follows."""
         if error.code() == KafkaError._STATE:
-            self.producer.commit_transaction(ABORT_SECONDS)
+            markers.touch(self.producer, self._topic)
         raise KafkaException(error)
 
     def commit(self) -> None:
         """Commits, again where the cluster only needs a moment. A commit whose answer is lost may
         have happened: the next attempt finds its marker, or aborts it."""
         deadline = time.monotonic() + COMMIT_SECONDS
-        if time.monotonic() > self._deadline:
-            raise SinkUnavailable(
-                "The slice took longer than its Kafka transaction may stay open; it is tried again."
-            )
+        self._check_time()
         while True:
             try:
                 self.producer.commit_transaction(COMMIT_SECONDS)
