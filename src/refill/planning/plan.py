@@ -1,11 +1,13 @@
 """Cutting a backfill into slices. Preview and execution call the same functions."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refill.domain.pipeline import Spec
 from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
 from refill.planning.bounds import Bounds
+
+SLICE_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,13 @@ class PlanSettings:
         )
         worth_sharing = bounds.rows_estimated // self.smallest_slice_rows
         return max(1, by_size, min(self.slots * self.slices_per_slot, worth_sharing))
+
+    def paced(self, rows_per_second: int | None) -> "PlanSettings":
+        """A slice that may only go so fast is made shorter, so that it stays about as long."""
+        if rows_per_second is None:
+            return self
+        rows = max(1, SLICE_SECONDS * rows_per_second)
+        return replace(self, rows_per_slice=min(self.rows_per_slice, rows))
 
     @property
     def boundaries_wanted(self) -> int:

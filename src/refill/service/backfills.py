@@ -11,6 +11,7 @@ from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, Tra
 from refill.domain.pipeline import Database, Kind, Sink, Spec
 from refill.domain.slice import Reject, Slice
 from refill.domain.table import Table
+from refill.planning.filters import check_filter
 from refill.planning.freeze import freeze_table
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_keys, plan_pages
 from refill.service.catalogue import Catalogue
@@ -114,6 +115,8 @@ class Backfills:
                     origin=origin,
                     spec=spec,
                     table=table,
+                    # the limit is the backfill's: one pack at a time keeps to it
+                    max_concurrent=1 if request.max_rows_per_second else None,
                     reason=request.reason,
                     created_user_id=user_id,
                     holds=(table,),
@@ -159,10 +162,11 @@ class Backfills:
                 bounds = source.bounds(spec, self._plan_settings.boundaries_wanted)
         except (TransientError, TerminalError) as exc:
             raise Invalid.of("table", exc.message, reason=exc.code) from exc
+        settings = self._plan_settings.paced(spec.max_rows_per_second)
         if spec.sort_columns:
-            planned = plan_keys(bounds, spec, self._plan_settings)
+            planned = plan_keys(bounds, spec, settings)
         else:
-            planned = plan_pages(bounds, "", self._plan_settings)
+            planned = plan_pages(bounds, "", settings)
         return Preview(
             table=table.full_name,
             sort_columns=spec.sort_columns,
@@ -267,6 +271,7 @@ class Backfills:
             return spec
         if sink.transform is not None:
             check_sql(sink.transform, table)
+        check_filter(sink.filter, table.columns)
         return freeze_table(spec, table)
 
 

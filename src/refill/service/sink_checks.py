@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import Condition, Database, Operator, Sink
 from refill.domain.table import Table
+from refill.planning.filters import check_filter
 from refill.service.catalogue import Catalogue
 from refill.service.selection import covers, full_name, named_tables
 from refill.store.port import PipelineStore
@@ -23,6 +24,8 @@ class SinkChecks:
         for condition in sink.filter:
             check_condition(condition)
             self._check_column(condition, sink, database, tables)
+        for named in tables:
+            check_filter(sink.filter, named.columns)
         if sink.transform is not None:
             for table in tables or (None,):
                 check_sql(sink.transform, table)

@@ -79,13 +79,14 @@ class Planner:
     ) -> tuple[tuple[PlannedExtent, ...], int]:
         if spec.kind is Kind.TRANSFER:
             return plan_dates(spec), 0
+        settings = self._settings.paced(spec.max_rows_per_second)
         if spec.sort_columns:
-            bounds = source.bounds(spec, self._settings.boundaries_wanted)
-            return plan_keys(bounds, spec, self._settings), bounds.rows_estimated
+            bounds = source.bounds(spec, settings.boundaries_wanted)
+            return plan_keys(bounds, spec, settings), bounds.rows_estimated
         # the snapshot first: pages counted under it cannot be fewer than it sees
         snapshot = self._snapshots.hold(backfill.id, lambda: _open_source(ends))
-        bounds = source.bounds(spec, self._settings.boundaries_wanted)
-        return plan_pages(bounds, snapshot, self._settings), bounds.rows_estimated
+        bounds = source.bounds(spec, settings.boundaries_wanted)
+        return plan_pages(bounds, snapshot, settings), bounds.rows_estimated
 
 
 def complete(spec: Spec, source: Source) -> Spec:

@@ -94,3 +94,10 @@ def test_dates_become_slices_in_the_order_they_run() -> None:
     dates = (date(2024, 1, 2), date(2024, 1, 1))
     planned = plan_dates(make_spec(kind=Kind.TRANSFER, dates=dates))
     assert [part.extent for part in planned] == [Dated(date=day) for day in dates]
+
+
+def test_a_backfill_that_is_held_back_has_shorter_slices() -> None:
+    settings = PlanSettings(slots=1).paced(1000)
+    planned = plan_keys(make_bounds(1_000_000), make_spec(), settings)
+    assert len(planned) == 200
+    assert PlanSettings().paced(None) == PlanSettings()
