@@ -13,7 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from refill.connectors.contract import Context, Job, Sink
 from refill.connectors.kafka import KafkaOptions
@@ -207,6 +213,22 @@ def test_a_message_over_the_topics_limit_is_rejected_and_named(kafka: KafkaServe
     assert count_keys(kafka, topic) == {1: 1, 3: 1}
     again = sink.write(lenient, make_ticket(attempt=2), SCHEMA, iter([batch]))
     assert again.rejects == written.rejects
+    sink.close()
+
+
+def test_a_broker_that_refuses_mid_slice_says_why_and_shows_nothing(kafka: KafkaServer) -> None:
+    """The limit is lowered behind our back: the broker refuses what the sink believed to fit."""
+    topic = kafka.create_topic()
+    sink = open_sink(kafka, topic, compression="none")
+    sink.write(make_job(), make_ticket(), SCHEMA, rows_of(0, 1))
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    lower = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
+    resource.add_incremental_config(lower)
+    kafka.admin.incremental_alter_configs([resource])[resource].result(20)
+    rows = rows_of(1, 20_000, batch=2000, note="y" * 5000)
+    with pytest.raises(SinkRefused, match="too large"):
+        sink.write(make_job(), make_ticket(), SCHEMA, rows)
+    assert count_keys(kafka, topic) == {0: 1}
     sink.close()
 
 
