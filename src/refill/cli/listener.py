@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from refill.cli.output import Stopped
@@ -42,9 +43,19 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{reached}:{port}"
 
 
-def listen(app: "FastAPI", listener: socket.socket, grace_seconds: float) -> None:
+def listen(
+    app: "FastAPI",
+    listener: socket.socket,
+    grace_seconds: float,
+    on_answering: Callable[[], None] = lambda: None,
+) -> None:
     """Answers until SIGTERM or SIGINT; requests under way are answered first."""
     import uvicorn
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_answering()
 
     config = uvicorn.Config(
         app,
@@ -57,7 +68,7 @@ def listen(app: "FastAPI", listener: socket.socket, grace_seconds: float) -> Non
     # be cut off by it
     previous = {each: signal.signal(each, lambda *_: None) for each in _STOPS}
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config).run(sockets=[listener])
     finally:
         for each, handler in previous.items():
             signal.signal(each, handler)

@@ -31,10 +31,10 @@ def serve(settings: Settings, json: Json = False) -> None:
         supervisor = Supervisor(
             lambda: spawn_worker(settings), grace_seconds=settings.grace_seconds
         )
-        supervisor.start()
         _greet(url, key, json)
         try:
-            listen(app, listener, settings.grace_seconds)
+            # the worker once the API answers: side by side they would both be slow to start
+            listen(app, listener, settings.grace_seconds, on_answering=supervisor.start)
         finally:
             supervisor.stop()
 

@@ -73,7 +73,8 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 log.warning("worker did not stop in time", extra={"action": "kill_worker"})
                 process.kill()
-        self._thread.join(5)
+        if self._thread.ident is not None:  # stopped before the API ever answered: not started
+            self._thread.join(5)
 
     def _run(self) -> None:
         wait = FIRST_WAIT_SECONDS

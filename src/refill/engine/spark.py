@@ -124,6 +124,7 @@ class SparkEngine:
 
 
 def _warm_up(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    import gc
     import time
 
     import pyarrow as pa
@@ -135,5 +136,7 @@ def _warm_up(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
             importlib.import_module(name)
         except ImportError:  # an extra that is not installed
             continue
+    # what was imported stays: the collector need not walk it again and again under the data
+    gc.freeze()
     time.sleep(0.05)
     yield pa.RecordBatch.from_pydict({"done": [True]})
