@@ -2,11 +2,11 @@
 consumers see. A bed is a subclass in `beds/`; the suite runs over every one of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from refill.domain.table import Column, Table
 
 # what a consumer sees of a row: its key, and which version of it
 Seen: TypeAlias = tuple[int, str]
+Test = TypeVar("Test", bound=Callable[..., None])
 
 FIRST_DAY = date(2024, 2, 28)
 ORDERS = Table(
@@ -39,6 +40,39 @@ SCHEMA = pa.schema(
         pa.field("day", pa.date32(), metadata={b"pg_type": b"date", b"form": b"plain"}),
     ]
 )
+
+
+def for_beds(applies: Callable[["type[SinkBed]"], bool]) -> Callable[[Test], Test]:
+    """Marks a test as one for some beds only: it does not exist for the others."""
+
+    def mark(test: Test) -> Test:
+        test.applies_to = applies  # type: ignore[attr-defined]
+        return test
+
+    return mark
+
+
+def promise_of(bed: "type[SinkBed]") -> Guarantee:
+    declared = bed.guarantee or get_connector(bed.connector_type).guarantee
+    assert declared is not None
+    return declared
+
+
+def fences(bed: "type[SinkBed]") -> bool:
+    return promise_of(bed) in (Guarantee.REPLACE, Guarantee.EXACTLY_ONCE)
+
+
+def replaces(bed: "type[SinkBed]") -> bool:
+    """What an earlier backfill delivered is replaced by a later one, not joined."""
+    return promise_of(bed) is Guarantee.REPLACE
+
+
+def can_be_unreachable(bed: "type[SinkBed]") -> bool:
+    return bed.unreachable is not SinkBed.unreachable
+
+
+def can_refuse(bed: "type[SinkBed]") -> bool:
+    return bed.refused is not SinkBed.refused
 
 
 class SinkBed(ABC):
@@ -69,13 +103,13 @@ class SinkBed(ABC):
         """What a consumer of the system sees now, repeats included, after whatever the system
         itself (or a receiver that goes by the idempotency key) drops."""
 
-    def unreachable(self) -> Mapping[str, Any] | None:
-        """Options that lead nowhere: SinkUnavailable. None: there is no such thing here."""
-        return None
+    def unreachable(self) -> Mapping[str, Any]:
+        """Options that lead nowhere: SinkUnavailable. Overridden where there is such a thing."""
+        raise NotImplementedError
 
-    def refused(self) -> Mapping[str, Any] | None:
-        """Options that the system refuses: SinkRefused. None: there is no such thing here."""
-        return None
+    def refused(self) -> Mapping[str, Any]:
+        """Options that the system refuses: SinkRefused. Overridden where there is such a thing."""
+        raise NotImplementedError
 
     def slowed(self) -> AbstractContextManager[None]:
         """While it is entered, the system takes what it gets slowly, where that can be had."""
@@ -91,14 +125,12 @@ class SinkBed(ABC):
 
     @property
     def promise(self) -> Guarantee:
-        declared = self.guarantee or get_connector(self.connector_type).guarantee
-        assert declared is not None
-        return declared
+        return promise_of(type(self))
 
     @property
     def fences(self) -> bool:
         """Whether a stale attempt must not change anything."""
-        return self.promise in (Guarantee.REPLACE, Guarantee.EXACTLY_ONCE)
+        return fences(type(self))
 
     def open(self, options: Mapping[str, Any] | None = None) -> Sink:
         connector = get_connector(self.connector_type)

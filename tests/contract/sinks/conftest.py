@@ -22,7 +22,15 @@ def _find_beds() -> list[type[SinkBed]]:
     return sorted(found, key=lambda bed: bed.name)
 
 
-@pytest.fixture(params=_find_beds(), ids=lambda bed: bed.name)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test runs over every bed, or over those that it says it is for (`for_beds`)."""
+    if "bed" in metafunc.fixturenames:
+        applies = getattr(metafunc.function, "applies_to", lambda bed: True)
+        chosen = [bed for bed in _find_beds() if applies(bed)]
+        metafunc.parametrize("bed", chosen, ids=[bed.name for bed in chosen], indirect=True)
+
+
+@pytest.fixture
 def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkBed]:
     made: SinkBed = request.param(request, tmp_path)
     made.start()

@@ -14,8 +14,13 @@ from tests.contract.sinks.bed import (
     Seen,
     SinkBed,
     batch_of,
+    can_be_unreachable,
+    can_refuse,
     deliver,
+    fences,
+    for_beds,
     receipt_of,
+    replaces,
     seen,
     stage,
 )
@@ -174,9 +179,8 @@ def test_a_zombie_that_wakes_up_mid_slice_changes_nothing(bed: SinkBed) -> None:
     sink.close()
 
 
+@for_beds(fences)
 def test_a_zombie_that_begins_after_a_newer_attempt_ended_changes_nothing(bed: SinkBed) -> None:
-    if not bed.fences:
-        pytest.skip(f"{bed.name} cannot tell a stale attempt: it is {bed.promise}")
     job, zombie, sink = bed.job(), bed.open(), bed.open()
     early = stage(zombie, job, bed.ticket(attempt=1))
     deliver(sink, job, bed.ticket(attempt=2), [batch_of(0, 4, "new")])
@@ -190,9 +194,8 @@ def test_a_zombie_that_begins_after_a_newer_attempt_ended_changes_nothing(bed: S
     sink.close()
 
 
+@for_beds(replaces)
 def test_a_zombie_of_an_earlier_backfill_changes_nothing(bed: SinkBed) -> None:
-    if not bed.fences or bed.promise is Guarantee.EXACTLY_ONCE:
-        pytest.skip(f"{bed.name}: what two backfills deliver stands side by side")
     earlier, later = bed.job(backfill_id=1), bed.job(backfill_id=2)
     zombie, sink = bed.open(), bed.open()
     ticket = stage(zombie, earlier, bed.ticket(attempt=7, fence=1))
@@ -228,11 +231,9 @@ def test_a_task_that_spark_runs_twice_is_delivered_once(bed: SinkBed) -> None:
     second.close()
 
 
+@for_beds(can_be_unreachable)
 def test_an_unreachable_system_is_worth_another_try(bed: SinkBed) -> None:
-    options = bed.unreachable()
-    if options is None:
-        pytest.skip(f"{bed.name} is always reachable")
-    sink = bed.open(options)
+    sink = bed.open(bed.unreachable())
     with pytest.raises(SinkUnavailable):
         sink.test()
     with pytest.raises(SinkUnavailable):
@@ -240,11 +241,9 @@ def test_an_unreachable_system_is_worth_another_try(bed: SinkBed) -> None:
     sink.close()
 
 
+@for_beds(can_refuse)
 def test_a_refusal_is_not_tried_again(bed: SinkBed) -> None:
-    options = bed.refused()
-    if options is None:
-        pytest.skip(f"{bed.name} refuses nothing")
-    sink = bed.open(options)
+    sink = bed.open(bed.refused())
     with pytest.raises(SinkRefused):
         deliver(sink, bed.job(), bed.ticket(), [batch_of(0, 1, "a")])
     sink.close()
