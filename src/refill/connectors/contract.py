@@ -197,6 +197,7 @@ class Connector:
     guarantee: Guarantee | None = None
     guarantee_note: str = ""
     seals: bool = False
+    fading_markers: bool = False  # `delivered` knows, for some days, what lost attempts delivered
     takes_messages: bool = False  # delivers the message envelope rather than rows
     extra: str | None = None  # the extra of the distribution that brings its driver
     driver: str | None = None  # the module of that driver: absent, opening says what to install

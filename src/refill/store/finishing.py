@@ -18,23 +18,20 @@ from refill.store.tables import among, rejects, slices
 
 _UNEXPLAINED = Fault(code="error", message="The slice failed without a reason.", transient=True)
 _COUNTS = ("rows_read", "rows_delivered", "rows_filtered", "rows_rejected", "bytes_written")
-_UPDATE = (
-    slices.update()
+_WRITTEN = (
+    *("state", "failures", "not_before", "pack", "worker", "lease_until"),
+    *("started_at", "ended_at", "error", "error_code", "seconds", *_COUNTS),
+)
+_UPDATE = {
+    state: slices.update()
     .where(
         slices.c.id == sa.bindparam("slice_id"),
         slices.c.attempt == sa.bindparam("held"),
-        among(slices.c.state, SliceState.RUNNING),
+        among(slices.c.state, state),
     )
-    .values(
-        {
-            name: sa.bindparam(name)
-            for name in (
-                *("state", "failures", "not_before", "pack", "worker", "lease_until"),
-                *("started_at", "ended_at", "error", "error_code", "seconds", *_COUNTS),
-            )
-        }
-    )
-)
+    .values({name: sa.bindparam(name) for name in _WRITTEN})
+    for state in (SliceState.RUNNING, SliceState.PENDING)
+}
 
 
 class Finishing(Part):
@@ -71,12 +68,14 @@ def settle(
     policy: RetryPolicy,
     rng: random.Random,
     now: int,
+    state: SliceState = SliceState.RUNNING,
 ) -> Finished:
-    """Records what became of slices of a backfill whose row is locked, and ends it if it is."""
+    """Records what became of slices of a backfill whose row is locked, and ends it if it is.
+    Only of those that are still in `state`."""
     wanted = {receipt.slice_id: receipt for receipt in reversed(receipts)}
     held = {
         found["id"]: found
-        for found in _running(connection, row["id"], sorted(wanted))
+        for found in _found(connection, row["id"], sorted(wanted), state)
         if found["attempt"] == wanted[found["id"]].attempt
     }
     verdicts = [
@@ -84,7 +83,7 @@ def settle(
         for slice_id, found in held.items()
     ]
     if verdicts:
-        connection.execute(_UPDATE, verdicts)
+        connection.execute(_UPDATE[state], verdicts)
         _keep_rejects(connection, row["id"], [wanted[slice_id] for slice_id in held])
     status, sealable = conclude(connection, row, now)
     return Finished(
@@ -129,8 +128,8 @@ def conclude(connection: sa.Connection, row: sa.RowMapping, now: int) -> tuple[S
     return Status.COMPLETED, False
 
 
-def _running(
-    connection: sa.Connection, backfill_id: int, ids: Sequence[int]
+def _found(
+    connection: sa.Connection, backfill_id: int, ids: Sequence[int], state: SliceState
 ) -> Sequence[sa.RowMapping]:
     query = (
         sa.select(
@@ -140,7 +139,7 @@ def _running(
         .where(
             slices.c.backfill_id == backfill_id,
             slices.c.id.in_(ids),
-            among(slices.c.state, SliceState.RUNNING),
+            among(slices.c.state, state),
         )
         .order_by(slices.c.id)
         .with_for_update()
@@ -165,7 +164,7 @@ def _verdict(
         "pack": found["pack"],
         "worker": found["worker"],
         "lease_until": None,
-        "started_at": found["started_at"],
+        "started_at": found["started_at"] or now,
         "ended_at": now,
         "error": None,
         "error_code": None,

@@ -31,7 +31,7 @@ class Leases(Part):
         return self._claim(
             worker,
             lease_seconds,
-            among(backfills.c.status, Status.SCHEDULED, Status.RUNNING)
+            among(backfills.c.status, Status.SCHEDULED, Status.RUNNING, Status.PAUSED)
             & backfills.c.planned.is_(True)
             & backfills.c.seals.is_(True)
             & ~undone,

@@ -114,6 +114,14 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unsure:
+    """Slices of one backfill that may have been delivered by an attempt nobody heard of again."""
+
+    backfill: Backfill  # without counters
+    slices: tuple[ClaimedSlice, ...]  # as their last attempt left them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
     leases_lost: int = 0
     backfills_ended: int = 0
@@ -320,7 +328,8 @@ class WorkStore(Protocol):
         still runs. The first claim makes the backfill RUNNING."""
 
     def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
-        """A backfill that `seals`, all of whose slices are completed, and that has not ended."""
+        """A backfill that `seals`, all of whose slices are completed, and that has not ended. One
+        that is paused too: there is nothing left that could wait."""
 
     def end_claim(self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy) -> Backfill:
         """A plan that failed, or a seal that was done (`fault` None → COMPLETED) or failed.
@@ -350,6 +359,15 @@ class WorkStore(Protocol):
     def sweep(self, policy: RetryPolicy) -> Swept:
         """Mends what a crash left: slices whose lease ran out (a failure each: a slice that kills
         its worker must not do so for ever), backfills whose slices have all ended."""
+
+    def list_unsure(self, sink_types: Collection[str]) -> tuple[Unsure, ...]:
+        """Of active backfills to these sinks, paused ones too: slices that were attempted and are
+        pending again. While a backfill goes on, only those of whose attempt something is wrong:
+        the others were handed back unstarted, as far as anybody knows, and run soon."""
+
+    def record_delivered(self, backfill_id: int, receipts: Sequence[Receipt]) -> Finished:
+        """What a sink says that it has, whoever delivered it: completed, if the slice is still
+        pending and the attempt still its last. The backfill ends as with `finish_slices`."""
 
     def prune(self, retention_days: int) -> int:
         """Slices, rejects and stored answers of long-ended backfills go."""

@@ -10,12 +10,22 @@ from refill.store.claims import Claims
 from refill.store.finishing import Finishing
 from refill.store.gauges import GaugesReader
 from refill.store.pipelines import Pipelines
+from refill.store.reconciling import Reconciling
 from refill.store.slices import Slices
 from refill.store.sweeping import Sweeping
 
 
 class SqlStore(
-    Access, Pipelines, Backfills, Slices, Answers, Claims, Finishing, Sweeping, GaugesReader
+    Access,
+    Pipelines,
+    Backfills,
+    Slices,
+    Answers,
+    Claims,
+    Finishing,
+    Reconciling,
+    Sweeping,
+    GaugesReader,
 ):
     """The store, composed of its parts. Safe to use from many threads."""
 

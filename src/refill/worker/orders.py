@@ -13,7 +13,7 @@ from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Ticket
 from refill.engine.order import WorkOrder
 from refill.settings import Settings
-from refill.store.port import Pack, PipelineStore
+from refill.store.port import ClaimedSlice, Pack, PipelineStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Orders:
             ),
         )
 
-    def tickets(self, pack: Pack) -> list[Ticket]:
+    def tickets(self, slices: Sequence[ClaimedSlice]) -> list[Ticket]:
         return [
             Ticket(
                 slice_id=claimed.slice.id,
@@ -74,7 +74,7 @@ class Orders:
                 fence=claimed.fence,
                 nonce=secrets.token_hex(8),
             )
-            for claimed in pack.slices
+            for claimed in slices
         ]
 
     def order(self, pack: Pack, ends: Ends, tickets: Sequence[Ticket]) -> WorkOrder:

@@ -60,7 +60,7 @@ class PackRunner:
 
     def _execute(self, held: HeldPack) -> list[Receipt]:
         pack = held.pack
-        tickets = self._orders.tickets(pack)
+        tickets = self._orders.tickets(pack.slices)
         try:
             ends = self._orders.ends(pack.backfill)
             self._prepared.ensure(pack.backfill, ends)

@@ -1,4 +1,5 @@
-"""The worker's threads: slots that run packs, a clerk that plans and seals, a heart, an upkeep."""
+"""The worker's threads: slots that run packs, a clerk that plans and seals, a heart, an upkeep, and
+one that asks sinks what lost workers delivered."""
 
 import logging
 import os
@@ -24,6 +25,7 @@ from refill.worker.lock import only_worker
 from refill.worker.orders import Orders
 from refill.worker.planner import Planner
 from refill.worker.prepared import Prepared
+from refill.worker.reconciler import Reconciler
 from refill.worker.slot import PackRunner
 from refill.worker.snapshots import Snapshots
 from refill.worker.upkeep import Upkeep
@@ -164,12 +166,14 @@ class Worker:
             retention_days=self._settings.retention_days,
             fire_schedules=self._fire_schedules,
         )
+        reconciler = Reconciler(self._store, orders, self._pool, self._connectors)
         limits = PackLimits(slots=slots)
         jobs: list[tuple[str, Callable[[], None]]] = [
             *((f"slot-{n}", lambda: self._run_slot(runner, limits)) for n in range(slots)),
             ("clerk", lambda: self._run_clerk(clerk)),
             ("heart", lambda: heart.run(self._ended)),
             ("upkeep", lambda: upkeep.run(self._stopping)),
+            ("reconciler", lambda: reconciler.run(self._stopping)),
         ]
         return [threading.Thread(target=do, name=name, daemon=True) for name, do in jobs]
 

@@ -80,6 +80,7 @@ CONNECTOR = Connector(
         "for consumers that read committed messages: a slice and its marker are one transaction"
     ),
     seals=True,
+    fading_markers=True,
     takes_messages=True,
     extra="kafka",
     open_sink=_open_sink,

@@ -66,6 +66,8 @@ class KafkaSink(Sink):
             _drop(producer)
 
     def delivered(self, job: Job, tickets: Sequence[Ticket]) -> list[Written | None]:
+        self._cluster.forget()
+        self._cluster.message_limit()  # a cluster that refuses us says so here, and at once
         found = [
             markers.find(self._cluster, job, ticket.index, self._options.topic)
             for ticket in tickets

@@ -1,0 +1,70 @@
+"""Slices whose end nobody heard of: which they are, and what their sink said of them."""
+
+from collections.abc import Collection, Sequence
+
+import sqlalchemy as sa
+
+from refill.domain.backfill import Counters, Status
+from refill.domain.retry import RetryPolicy
+from refill.domain.slice import Receipt, SliceState
+from refill.store import changes
+from refill.store.finishing import settle
+from refill.store.part import Part
+from refill.store.port import ClaimedSlice, Finished, Unsure
+from refill.store.rows import backfill_of, dicts, slice_of, spec_of
+from refill.store.tables import among, backfills, slices, targets
+
+_ATTEMPTED = (
+    (slices.c.backfill_id == backfills.c.id)
+    & among(slices.c.state, SliceState.PENDING)
+    & (slices.c.attempt > 0)
+    & (slices.c.error_code.is_not(None) | among(backfills.c.status, Status.PAUSED))
+)
+_BACKFILLS = (
+    sa.select(backfills)
+    .where(
+        among(backfills.c.status, Status.SCHEDULED, Status.RUNNING, Status.PAUSED),
+        backfills.c.planned.is_(True),
+        sa.exists().where(_ATTEMPTED),
+    )
+    .order_by(backfills.c.id)
+)
+
+
+class Reconciling(Part):
+    def list_unsure(self, sink_types: Collection[str]) -> tuple[Unsure, ...]:
+        with self._backend.read() as connection:
+            rows = connection.execute(_BACKFILLS).mappings().all()
+            return tuple(
+                Unsure(
+                    backfill=backfill_of(row, Counters()),
+                    slices=_attempted(connection, row["id"]),
+                )
+                for row in rows
+                if spec_of(row["spec"]).sink_type in sink_types
+            )
+
+    def record_delivered(self, backfill_id: int, receipts: Sequence[Receipt]) -> Finished:
+        with self._backend.write() as connection:
+            row = changes.lock(connection, backfill_id)
+            now = self._backend.now(connection)
+            # a delivery is no failure, so that any policy will do
+            policy = RetryPolicy()
+            return settle(
+                connection, row, receipts, policy, self._rng, now, state=SliceState.PENDING
+            )
+
+
+def _attempted(connection: sa.Connection, backfill_id: int) -> tuple[ClaimedSlice, ...]:
+    query = (
+        sa.select(slices, targets.c.fence)
+        .select_from(slices)
+        .join(backfills, backfills.c.id == slices.c.backfill_id)
+        .join(targets, targets.c.key == slices.c.target)
+        .where(_ATTEMPTED, backfills.c.id == backfill_id)
+        .order_by(slices.c.index)
+    )
+    return tuple(
+        ClaimedSlice(slice=slice_of(row), fence=row["fence"])
+        for row in dicts(connection.execute(query))
+    )
