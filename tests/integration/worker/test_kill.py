@@ -1,13 +1,8 @@
 """kill -9 of the worker, wherever it stands: another finishes, and the dead one leaves nothing."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -16,33 +11,7 @@ import pytest
 from refill.domain.backfill import Backfill, Status
 from refill.domain.slice import SliceState
 from tests.integration.worker.bed import Bed, wait_until
-from tests.integration.worker.doomed import InlineEngine
-
-ROOT = Path(__file__).parents[3]
-
-
-class InlineBed(Bed):
-    """The same bed with packs in the worker's own process."""
-
-    def __init__(self, home: Path) -> None:
-        super().__init__(engine=None, home=home, lease_seconds=2.0, slots=1)  # type: ignore[arg-type]
-        self.engine = InlineEngine()  # type: ignore[assignment]
-
-
-@contextmanager
-def doomed(home: Path, step: str, engine: str = "inline") -> Iterator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.worker.doomed", str(home), step, engine],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait(30)
+from tests.integration.worker.dying import InlineBed, doomed
 
 
 def assert_delivered_once(bed: Bed, ended: Backfill) -> None:
