@@ -20,7 +20,7 @@ from uuid import uuid4
 from tests.absent import require
 from tests.servers.certificates import make_certificates
 from tests.servers.postgres import free_port
-from tests.servers.processes import accepts
+from tests.servers.processes import accepts, die_with_parent
 
 VERSION = "4.3.0"
 JARS = Path(__file__).parents[2] / ".cache" / "kafka" / VERSION
@@ -119,7 +119,13 @@ class KafkaServer:
     def start(self) -> None:
         log = (self.folder / "server.log").open("ab")
         command = [*self._jvm("512m"), "kafka.Kafka", str(self.folder / "server.properties")]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+        )
         log.close()
         deadline = time.monotonic() + 60
         while not self._answers():

@@ -1,6 +1,8 @@
 """Servers that are one process in the foreground: started on free ports, ended by their id."""
 
+import ctypes
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -8,6 +10,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+# loaded here: between fork and exec nothing should be
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """For `preexec_fn`: a test run that is killed leaves no server behind. Linux ends the process
+    with the very thread that started it, so start it from one that lasts."""
+    prctl = getattr(_LIBC, "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextmanager
