@@ -4,6 +4,7 @@ Given an address and a directory, it prints what came of it, as JSON.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -55,3 +56,6 @@ def _cancel(engine: SparkEngine, directory: Path) -> bool:
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(main(sys.argv[1], Path(sys.argv[2]))))
+    sys.stdout.flush()
+    # a session that is only collected at the interpreter's end waits for its channel for ever
+    os._exit(0)
