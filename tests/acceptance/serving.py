@@ -32,12 +32,14 @@ def clean_environment(**changed: str) -> dict[str, str]:
     return {**kept, **changed}
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+def until(
+    condition: Callable[[], Any], what: str, seconds: float = 60.0, every_seconds: float = 0.05
+) -> Any:
     """What the condition returns once it is true."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
+        time.sleep(every_seconds)
     return found
 
 

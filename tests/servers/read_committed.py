@@ -1,6 +1,8 @@
 """A consumer in read-committed mode, as the users of a topic have one."""
 
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -9,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.servers.kafka import KafkaServer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Received:
     key: bytes | None
     value: bytes
@@ -18,6 +20,17 @@ class Received:
 
 def read_committed(server: KafkaServer, topic: str, deadline_seconds: float = 60) -> list[Received]:
     """Every committed message up to the topic's present end; open transactions end it before."""
+    return list(_committed(server, topic, deadline_seconds))
+
+
+def count_committed(
+    server: KafkaServer, topic: str, deadline_seconds: float = 60
+) -> Counter[bytes | None]:
+    """How often each key is there; keeps no message, so that there may be millions."""
+    return Counter(message.key for message in _committed(server, topic, deadline_seconds))
+
+
+def _committed(server: KafkaServer, topic: str, deadline_seconds: float) -> Iterator[Received]:
     consumer = Consumer(
         {
             "bootstrap.servers": server.hosts,
@@ -31,7 +44,6 @@ def read_committed(server: KafkaServer, topic: str, deadline_seconds: float = 60
     try:
         partitions = consumer.list_topics(topic, 10).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        received: list[Received] = []
         ended: set[int] = set()
         deadline = time.monotonic() + deadline_seconds
         while len(ended) < len(partitions):
@@ -40,9 +52,8 @@ def read_committed(server: KafkaServer, topic: str, deadline_seconds: float = 60
                 error = message.error()
                 if error is None:
                     assert message.value() is not None
-                    received.append(Received(message.key(), message.value(), message.partition()))
+                    yield Received(message.key(), message.value(), message.partition())
                 else:
                     ended.add(message.partition())
-        return received
     finally:
         consumer.close()
