@@ -162,6 +162,17 @@ def test_a_broker_killed_mid_transaction_loses_and_repeats_nothing(kafka: KafkaS
     sink.close()
 
 
+def test_a_sink_that_idled_through_a_restart_is_of_use_at_once(kafka: KafkaServer) -> None:
+    """What its client heard while the broker was away says nothing of now."""
+    topic = kafka.create_topic()
+    sink = open_sink(kafka, topic)
+    sink.test()
+    kafka.kill()
+    kafka.start()
+    sink.test()
+    sink.close()
+
+
 def test_a_broker_that_does_not_answer_holds_the_reader_back(kafka: KafkaServer) -> None:
     job, topic = make_job(), kafka.create_topic()
     sink = open_sink(kafka, topic)

@@ -139,7 +139,10 @@ class Cluster:
         return future.result()
 
     def forget(self) -> None:
-        """What clients heard before says nothing of what comes now."""
+        """What clients heard before says nothing of what comes now; nor does what still waits to
+        be told, from a time when nobody listened."""
+        if self._admin is not None:
+            self._admin.poll(0)
         self._heard.clear()
 
     def refusal(self) -> RefillError | None:
