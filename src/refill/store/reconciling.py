@@ -14,18 +14,11 @@ from refill.store.port import ClaimedSlice, Finished, Unsure
 from refill.store.rows import backfill_of, dicts, slice_of, spec_of
 from refill.store.tables import among, backfills, slices, targets
 
-_ATTEMPTED = (
-    (slices.c.backfill_id == backfills.c.id)
-    & among(slices.c.state, SliceState.PENDING)
-    & (slices.c.attempt > 0)
-    & (slices.c.error_code.is_not(None) | among(backfills.c.status, Status.PAUSED))
-)
-_BACKFILLS = (
+_ACTIVE = (
     sa.select(backfills)
     .where(
         among(backfills.c.status, Status.SCHEDULED, Status.RUNNING, Status.PAUSED),
         backfills.c.planned.is_(True),
-        sa.exists().where(_ATTEMPTED),
     )
     .order_by(backfills.c.id)
 )
@@ -34,15 +27,15 @@ _BACKFILLS = (
 class Reconciling(Part):
     def list_unsure(self, sink_types: Collection[str]) -> tuple[Unsure, ...]:
         with self._backend.read() as connection:
-            rows = connection.execute(_BACKFILLS).mappings().all()
-            return tuple(
-                Unsure(
-                    backfill=backfill_of(row, Counters()),
-                    slices=_attempted(connection, row["id"]),
-                )
-                for row in rows
-                if spec_of(row["spec"]).sink_type in sink_types
-            )
+            rows = connection.execute(_ACTIVE).mappings().all()
+            # few sinks are asked at all: the slices of the others need not be looked through
+            asked = [row for row in rows if spec_of(row["spec"]).sink_type in sink_types]
+            found = [(row, _attempted(connection, row)) for row in asked]
+        return tuple(
+            Unsure(backfill=backfill_of(row, Counters()), slices=parts)
+            for row, parts in found
+            if parts
+        )
 
     def record_delivered(self, backfill_id: int, receipts: Sequence[Receipt]) -> Finished:
         with self._backend.write() as connection:
@@ -55,16 +48,20 @@ class Reconciling(Part):
             )
 
 
-def _attempted(connection: sa.Connection, backfill_id: int) -> tuple[ClaimedSlice, ...]:
+def _attempted(connection: sa.Connection, row: sa.RowMapping) -> tuple[ClaimedSlice, ...]:
     query = (
         sa.select(slices, targets.c.fence)
-        .select_from(slices)
-        .join(backfills, backfills.c.id == slices.c.backfill_id)
         .join(targets, targets.c.key == slices.c.target)
-        .where(_ATTEMPTED, backfills.c.id == backfill_id)
+        .where(
+            slices.c.backfill_id == row["id"],
+            among(slices.c.state, SliceState.PENDING),
+            slices.c.attempt > 0,
+        )
         .order_by(slices.c.index)
     )
+    if row["status"] != Status.PAUSED.value:
+        query = query.where(slices.c.error_code.is_not(None))
     return tuple(
-        ClaimedSlice(slice=slice_of(row), fence=row["fence"])
-        for row in dicts(connection.execute(query))
+        ClaimedSlice(slice=slice_of(part), fence=part["fence"])
+        for part in dicts(connection.execute(query))
     )
