@@ -150,8 +150,10 @@ def test_a_home_of_somebody_else_is_one_sentence(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "home").mkdir(mode=0o755)
     nobody = pwd.getpwnam("nobody")
+    # once as root, so that all is imported: the checkout itself may be closed to others
     program = (
         "import os; from refill.cli.root import run\n"
+        f"assert run(['migrate', '--home', {str(tmp_path / 'own')!r}]) == 0\n"
         f"os.setgid({nobody.pw_gid}); os.setuid({nobody.pw_uid})\n"
         f"raise SystemExit(run(['migrate', '--home', {str(tmp_path / 'home')!r}]))"
     )

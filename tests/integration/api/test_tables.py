@@ -253,7 +253,7 @@ def test_a_filter_over_a_schema_is_checked_again_for_each_backfill(
     path = f"/api/sinks/{sink['name']}/backfills"
     answer(api.post(path, json={"table": "orders"}), 200)
     refusal = answer(api.post(path, json={"table": "lines"}), 422)
-    assert "no column region" in refusal["validation_errors"]["filter"][0]
+    assert "no column 'region'" in refusal["validation_errors"]["filter"][0]
 
 
 @pytest.mark.parametrize(

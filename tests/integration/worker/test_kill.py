@@ -40,7 +40,7 @@ def test_a_killed_worker_takes_its_jvm_and_python_workers_along(tmp_path: Path) 
     bed = InlineBed(tmp_path / "home")
     backfill = bed.backfill(bed.transfer(seconds=100), days=1)
     with doomed(bed.settings.home_path, "never", "spark") as process:
-        wait_until(lambda: bool(_python_workers(process.pid)) and _runs(bed, backfill), 110)
+        wait_until(lambda: _runs(bed, backfill) and bool(_python_workers(process.pid)), 110)
         family = psutil.Process(process.pid).children(recursive=True)
         names = {each.name() for each in family}
         process.kill()
