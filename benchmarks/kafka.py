@@ -65,5 +65,6 @@ def _round(
 def _drop(kafka: KafkaServer, topic: str) -> None:
     from confluent_kafka.admin import AdminClient
 
-    for dropped in AdminClient({"bootstrap.servers": kafka.hosts}).delete_topics([topic]).values():
+    admin = AdminClient({"bootstrap.servers": kafka.hosts})  # kept: its calls die with it
+    for dropped in admin.delete_topics([topic]).values():
         dropped.result(30)
