@@ -68,15 +68,17 @@ def target_name(options: PostgresOptions, spec: Spec) -> tuple[str, str]:
     """(schema, table)."""
     if spec.kind is Kind.TRANSFER:
         name = spec.destination_table or ""
-        if options.schema_name is None and "." in name:
-            schema, _, name = name.partition(".")
-            return schema, name
-        return options.schema_name or "public", name
+        return (options.schema_name, name) if options.schema_name else _split(name)
     if options.table is None:
         assert spec.table is not None
         return spec.table.schema_name, spec.table.name
-    schema, _, name = options.table.rpartition(".")
-    return schema or "public", name
+    return _split(options.table)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """As everywhere: what stands before the first dot is the schema, `public` where there is none."""
+    schema, dot, table = name.partition(".")
+    return (schema, table) if dot else ("public", name)
 
 
 def key_of(spec: Spec, schema: "pa.Schema") -> tuple[str, ...]:
