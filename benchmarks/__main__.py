@@ -207,6 +207,7 @@ def _dates(bench: Bench, refill: RefillServer, dates: int = 3650, rows_per_date:
 
 
 def _growth(bench: Bench, refill: RefillServer, sizes: list[int]) -> bool:
+    make_table(bench.url, sizes[0])
     refill.add_sink("growth", "orders", {"type": "files", "path": "growth", "format": "parquet"})
     points: list[dict[str, float]] = []
     for rows in sizes:

@@ -43,7 +43,7 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="how long a claim lasts without a heartbeat"
     )
     max_failures: int = Field(
-        default=5, ge=1, description="failures of a slice before it is given up"
+        default=8, ge=1, description="failures of a slice before it is given up"
     )
     rate_limit_per_hour: int = Field(
         default=10_000, ge=1, le=10_000, description="requests per key and hour"

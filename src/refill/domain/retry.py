@@ -10,7 +10,7 @@ from refill.domain.slice import Fault
 class RetryPolicy:
     """Exponential backoff with full jitter, up to a number of failures."""
 
-    max_failures: int = 5
+    max_failures: int = 8  # about two minutes in all: a server's restart passes
     base_seconds: float = 1.0
     cap_seconds: float = 60.0
 

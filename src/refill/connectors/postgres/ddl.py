@@ -76,7 +76,7 @@ def target_name(options: PostgresOptions, spec: Spec) -> tuple[str, str]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """As everywhere: what stands before the first dot is the schema, `public` where there is none."""
+    """What stands before the first dot is the schema; `public` where there is none."""
     schema, dot, table = name.partition(".")
     return (schema, table) if dot else ("public", name)
 
