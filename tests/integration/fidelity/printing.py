@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from psycopg import Connection
 
@@ -48,7 +49,11 @@ def same_value(postgres: str | None, other: str | None, pg_type: str) -> bool:
     if postgres is None or other is None:
         return postgres is other
     if pg_type in ("real", "double precision"):
-        ours, theirs = float(postgres), float(other)
+        # the shortest digits of a real are those of its 32 bits
+        ours, theirs = (
+            float(np.float32(text)) if pg_type == "real" else float(text)
+            for text in (postgres, other)
+        )
         both_nan = math.isnan(ours) and math.isnan(theirs)
         return both_nan or (ours == theirs and math.copysign(1, ours) == math.copysign(1, theirs))
     return postgres == other
