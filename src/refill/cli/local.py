@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
-
 from refill.cli.output import Stopped
 from refill.domain.access import Scope
 from refill.domain.errors import Unauthenticated
@@ -36,6 +34,8 @@ def find_server(home: Path) -> str:
         url, pid = str(note["url"]), int(note["pid"])
     except (OSError, ValueError, KeyError):
         url, pid = "", 0
+    import psutil  # only here: every command would pay for it
+
     if not url or not psutil.pid_exists(pid):
         raise Stopped(f"No server runs on {home}; start it with `refill serve --home {home}`.")
     return url

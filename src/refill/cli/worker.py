@@ -6,7 +6,6 @@ import threading
 from contextlib import suppress
 from typing import Annotated
 
-import psutil
 import typer
 
 from refill.bootstrap import make_worker, opened_store
@@ -42,6 +41,8 @@ def worker(
 def _leave_at_once() -> None:
     """Spark is still starting and nothing is claimed: there is nothing to wait for. A JVM that
     is left half-way in its start does not end by itself."""
+    import psutil  # only here: every command would pay for it
+
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             child.kill()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 
 from refill.cli.output import Stopped
 
@@ -80,6 +79,8 @@ class DemoServer:
 
     def _stop_leftover(self) -> None:
         """A server that a killed demo left behind, known by the note in its home."""
+        import psutil  # only here: every command would pay for it
+
         with suppress(OSError, ValueError, KeyError, psutil.Error):
             note = json.loads((self.home / "server.json").read_text())
             process = psutil.Process(int(note["pid"]))
