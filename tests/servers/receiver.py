@@ -67,7 +67,11 @@ def running_receiver() -> Iterator[Receiver]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # the sender died before it had said it all: nothing was sent
+                self.close_connection = True
+                return
             answer = receiver.take(Request(self.path, dict(self.headers), body))
             if answer is None:
                 self.close_connection = True

@@ -26,7 +26,7 @@ def doomed(home: Path, step: str, engine: str = "inline") -> Iterator["subproces
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.integration.worker.doomed", str(home), step, engine],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**_own_environment(), "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -35,3 +35,9 @@ def doomed(home: Path, step: str, engine: str = "inline") -> Iterator["subproces
     finally:
         process.kill()
         process.wait(30)
+
+
+def _own_environment() -> dict[str, str]:
+    """Without what the Spark of the test run itself has left in ours."""
+    foreign = ("SPARK_", "PYSPARK_", "JAVA_HOME")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}

@@ -2,7 +2,7 @@
 
 import json
 import signal
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -40,7 +40,8 @@ def test_a_killed_worker_takes_its_jvm_and_python_workers_along(tmp_path: Path) 
     bed = InlineBed(tmp_path / "home")
     backfill = bed.backfill(bed.transfer(seconds=100), days=1)
     with doomed(bed.settings.home_path, "never", "spark") as process:
-        wait_until(lambda: _runs(bed, backfill) and bool(_python_workers(process.pid)), 110)
+        wait_until(lambda: _runs(bed, backfill), 90)
+        wait_until(lambda: bool(_python_workers(process.pid)))
         family = psutil.Process(process.pid).children(recursive=True)
         names = {each.name() for each in family}
         process.kill()
@@ -57,12 +58,9 @@ def _runs(bed: Bed, backfill: Backfill) -> bool:
 
 
 def _python_workers(pid: int) -> list[psutil.Process]:
-    try:
-        return [
-            child
-            for child in psutil.Process(pid).children(recursive=True)
-            if "pyspark.daemon" in " ".join(child.cmdline())
-        ]
-    except psutil.Error:
-        time.sleep(0.1)
-        return []
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if "pyspark.daemon" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
