@@ -11,6 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(BIN)/uv)
 INSTALL = VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(UV) pip install --quiet
+# Compiled at once: where PYTHONDONTWRITEBYTECODE is set, every start would compile all of it anew.
+COMPILED = --compile-bytecode
 ARGS ?=
 
 .PHONY: demo test check bench format picture requirements clean
@@ -48,18 +50,19 @@ $(VENV)/.python:
 $(VENV)/.project: $(VENV)/.python requirements/build.txt pyproject.toml
 	$(INSTALL) --require-hashes -r requirements/build.txt
 	$(INSTALL) --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.run: requirements/run.txt $(VENV)/.project
-	$(INSTALL) --require-hashes -r requirements/run.txt
+	$(INSTALL) $(COMPILED) --require-hashes -r requirements/run.txt
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.project
-	$(INSTALL) --require-hashes -r requirements/dev.txt
+	$(INSTALL) $(COMPILED) --require-hashes -r requirements/dev.txt
 	@touch $@ $(VENV)/.run
 
 $(VENV)/.bench: requirements/bench.txt $(VENV)/.project
-	$(INSTALL) --require-hashes -r requirements/bench.txt
+	$(INSTALL) $(COMPILED) --require-hashes -r requirements/bench.txt
 	@touch $@
 
 # Pins everything again, with hashes; no host is written down.

@@ -24,9 +24,9 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
         service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock
     )
     app.state.answers = KeptAnswers(service.store)
-    app.include_router(operations.router)
-    app.include_router(sinks.router)
-    app.include_router(transfers.router)
+    for each in (operations.router, sinks.router, transfers.router):
+        # not `include_router`: it would build every route once more
+        app.router.routes.extend(each.routes)
     app.state.fixed_paths = FixedPaths(app)
     install_error_handlers(app)
     install_document(app)

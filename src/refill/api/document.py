@@ -63,10 +63,15 @@ def guarded(
     errors = {**_ALWAYS, **(also or {})}
     return {
         "openapi_extra": {SCOPE: scope.value},
-        "responses": {
-            status: {"model": error, "description": text} for status, text in errors.items()
-        },
+        "responses": {status: error_answer(text, error) for status, text in errors.items()},
     }
+
+
+def error_answer(text: str, *errors: type[BaseModel]) -> dict[str, Any]:
+    """By reference: as a `model` FastAPI would build its validator anew for every route."""
+    references = [{"$ref": _REF.format(model=error.__name__)} for error in errors]
+    schema = references[0] if len(references) == 1 else {"anyOf": references}
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
 
 
 def install_document(app: FastAPI) -> None:
@@ -90,8 +95,10 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     schemas = components.setdefault("schemas", {})
     bodies = {model for _, _, model in _bodies(app)}
+    models: set[type[BaseModel]] = {*bodies, SinkError, TransferError}
+    named = sorted(models, key=lambda model: model.__qualname__)
     references, definitions = models_json_schema(
-        [(model, "validation") for model in sorted(bodies, key=lambda model: model.__qualname__)],
+        [(model, "validation") for model in named],
         ref_template=_REF,
     )
     for name, definition in definitions.get("$defs", {}).items():

@@ -6,7 +6,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from pydantic import BaseModel, ConfigDict
 
 from refill import __version__
-from refill.api.document import SinkError
+from refill.api.document import SinkError, error_answer
 from refill.api.gate import ServiceParam
 from refill.store.port import Gauges
 
@@ -25,7 +25,7 @@ class Health(BaseModel):
     store: StoreHealth
 
 
-@router.get("/health", responses={503: {"model": SinkError, "description": "the store is away"}})
+@router.get("/health", responses={503: error_answer("the store is away", SinkError)})
 def health(service: ServiceParam) -> Health:
     """Answers as soon as the store does."""
     return Health(ok=True, version=__version__, store=StoreHealth(**service.store.check()))
@@ -36,7 +36,7 @@ def health(service: ServiceParam) -> Health:
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-        503: {"model": SinkError, "description": "the store is away"},
+        503: error_answer("the store is away", SinkError),
     },
 )
 def metrics(service: ServiceParam) -> Response:

@@ -6,7 +6,7 @@ from refill.bootstrap import make_app, opened_store, prepare_home
 from refill.cli.listener import bind, listen, url_of
 from refill.cli.local import announced
 from refill.cli.options import API, with_settings
-from refill.cli.output import console, print_json
+from refill.cli.output import announce, print_json
 from refill.logs import configure_logs
 from refill.settings import Settings
 
@@ -26,5 +26,5 @@ def api(
         if json:
             print_json({"url": url}, one_line=True)
         else:
-            console().print(f"refill API at [bold cyan]{url}[/]")
+            announce("refill API at", url)
         listen(app, listener, settings.grace_seconds)

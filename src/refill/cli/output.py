@@ -4,11 +4,12 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -30,13 +31,20 @@ class Stopped(Exception):
         self.code = code
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> "Console":
     """Made when it is used, so that redirected streams are seen as they are."""
+    from rich.console import Console
+
     return Console(stderr=stderr, highlight=False, soft_wrap=stderr)
 
 
 def complain(sentence: str) -> None:
     console(stderr=True).print(f"[bold red]refill:[/] {_escape(sentence)}")
+
+
+def announce(what: str, value: str) -> None:
+    """One line as a server starts, without loading what draws tables."""
+    typer.echo(f"{what} {typer.style(value, bold=True)}")
 
 
 def print_json(value: object, *, one_line: bool = False) -> None:
@@ -46,6 +54,8 @@ def print_json(value: object, *, one_line: bool = False) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from rich.table import Table
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -55,6 +65,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def print_record(record: Mapping[str, Any]) -> None:
+    from rich.table import Table
+
     grid = Table.grid(padding=(0, 2))
     for name, value in record.items():
         grid.add_row(f"[bold]{name}[/]", "" if value is None else _escape(str(value)))

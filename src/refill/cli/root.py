@@ -4,47 +4,41 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 
-from refill.cli import (
-    api,
-    backfills,
-    demo,
-    doctor,
-    keys,
-    migrate,
-    serve,
-    teams,
-    users,
-    worker,
-)
 from refill.cli.output import ExitCode, Stopped, complain
 from refill.domain.errors import Forbidden, RefillError, Unauthenticated
 
-app = typer.Typer(
-    name="refill",
-    help="Backfills as a service: re-read history and deliver it again, on Spark.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("demo")(demo.demo)
-app.command("serve")(serve.serve)
-app.command("api")(api.api)
-app.command("worker")(worker.worker)
-app.command("migrate")(migrate.migrate)
-app.command("doctor")(doctor.doctor)
-app.add_typer(backfills.app, name="backfills")
-app.add_typer(teams.app, name="teams")
-app.add_typer(users.app, name="users")
-app.add_typer(keys.app, name="keys")
+COMMANDS = ("demo", "serve", "api", "worker", "migrate", "doctor")
+GROUPS = ("backfills", "teams", "users", "keys")
+
+
+def make_app(names: Sequence[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
+    """The commands of these names, each in the module of its name."""
+    app = typer.Typer(
+        name="refill",
+        help="Backfills as a service: re-read history and deliver it again, on Spark.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=lambda: None,  # a group, also of one command
+    )
+    for name in names:
+        module = import_module(f"refill.cli.{name}")
+        if name in GROUPS:
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
+    return app
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs one command; what went wrong is one sentence on stderr, never a traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = app(args=list(argv) if argv is not None else None, standalone_mode=False)
+        code = _app_for(words)(args=words, standalone_mode=False)
     except Stopped as stopped:
         if stopped.message:
             complain(stopped.message)
@@ -57,7 +51,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         return ExitCode.ERROR
     except typer.TyperException as error:
         # a usage error is an error: click's own 2 would read as "cancelled"
-        complain(f"{error.format_message().rstrip('.')}. See: refill {_command(argv)}--help")
+        complain(f"{error.format_message().rstrip('.')}. See: refill {_command(words)}--help")
         return ExitCode.ERROR
     except (typer.Abort, KeyboardInterrupt):
         return 128 + signal.SIGINT
@@ -68,17 +62,20 @@ def run(argv: Sequence[str] | None = None) -> int:
     return int(code or 0)
 
 
-def _command(argv: Sequence[str] | None) -> str:
-    words = list(sys.argv[1:] if argv is None else argv)
+def _app_for(words: Sequence[str]) -> typer.Typer:
+    """Only the command that is named, where one is: to import the others would take longer."""
+    named = words[0] if words else ""
+    return make_app((named,)) if named in COMMANDS or named in GROUPS else make_app()
+
+
+def _command(words: Sequence[str]) -> str:
     names: list[str] = []
     for word in words:
         if word.startswith("-") or len(names) == 2:
             break
         names.append(word)
-    known = {command.name for command in app.registered_commands}
-    groups = {group.name for group in app.registered_groups}
-    if names and names[0] in known:
+    if names and names[0] in COMMANDS:
         return f"{names[0]} "
-    if names and names[0] in groups:
+    if names and names[0] in GROUPS:
         return f"{' '.join(names)} "
     return ""

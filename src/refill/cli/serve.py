@@ -6,7 +6,7 @@ from refill.bootstrap import make_app, opened_store, prepare_home
 from refill.cli.listener import bind, listen, url_of
 from refill.cli.local import announced
 from refill.cli.options import SERVE, with_settings
-from refill.cli.output import Json, console, print_json
+from refill.cli.output import Json, announce, print_json
 from refill.cli.supervisor import Supervisor, spawn_worker
 from refill.clock import system_clock
 from refill.domain.access import Scope
@@ -62,7 +62,6 @@ def _greet(url: str, key: str | None, json: bool) -> None:
     if json:
         print_json({"url": url, "key": key}, one_line=True)
         return
-    out = console()
-    out.print(f"refill at [bold cyan]{url}[/]")
+    announce("refill at", url)
     if key:
-        out.print(f"first admin key, shown once: [bold]{key}[/]", soft_wrap=True)
+        announce("first admin key, shown once:", key)

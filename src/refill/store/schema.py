@@ -31,13 +31,30 @@ def migrate(backend: Backend) -> None:
             connection.execute(sa.text("SET LOCAL lock_timeout = '60s'"))
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
         found = current(connection)
-        if found != HEAD:
+        if found is None:
+            _create(connection)
+        elif found != HEAD:
             _upgrade(connection, found)
         if connection.execute(sa.select(teams.c.id).limit(1)).first() is None:
             _furnish(connection, backend.now(connection))
 
 
-def _upgrade(connection: sa.Connection, found: str | None) -> None:
+def _create(connection: sa.Connection) -> None:
+    """An empty store gets the tables as they are now: what the migrations lead to, and sooner."""
+    from refill.store.indexes import metadata
+
+    metadata.create_all(connection)
+    version = sa.Table(
+        "alembic_version",
+        sa.MetaData(),
+        sa.Column("version_num", sa.String(32), nullable=False),
+        sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+    )
+    version.create(connection)
+    connection.execute(version.insert().values(version_num=HEAD))
+
+
+def _upgrade(connection: sa.Connection, found: str) -> None:
     # imported late: most starts find the schema as it should be, and need no alembic
     from alembic import command
     from alembic.config import Config

@@ -1,4 +1,7 @@
-"""The tables. Times are integer epoch microseconds, records and options are JSON text."""
+"""The tables. Times are integer epoch microseconds, records and options are JSON text.
+
+Indexes over several columns are in `indexes.py`.
+"""
 
 from enum import StrEnum
 from typing import Any
@@ -10,14 +13,12 @@ from sqlalchemy import (
     ColumnElement,
     Float,
     ForeignKey,
-    Index,
     Integer,
     MetaData,
     Table,
     Text,
     UniqueConstraint,
     literal_column,
-    text,
 )
 
 metadata = MetaData(
@@ -207,15 +208,6 @@ backfills = Table(
     Column("lease_until", Time),
     _number("not_before"),
     _number("last_claimed_at"),
-    Index("ix_backfills_team_id_id", "team_id", "id"),
-    Index("ix_backfills_kind_pipeline_id_id", "kind", "pipeline_id", "id"),
-    Index(
-        "ix_backfills_active",
-        "status",
-        "last_claimed_at",
-        sqlite_where=text("status IN ('created', 'scheduled', 'running', 'paused')"),
-        postgresql_where=text("status IN ('created', 'scheduled', 'running', 'paused')"),
-    ),
     sqlite_autoincrement=True,
 )
 
@@ -258,23 +250,6 @@ slices = Table(
     Column("started_at", Time),
     Column("ended_at", Time),
     UniqueConstraint("backfill_id", "index"),
-    # not_before is there so that a claim finds what is due without touching the rows
-    Index("ix_slices_claim", "backfill_id", "state", "index", "not_before"),
-    # lease_until is in no index: a heartbeat touches it on every running slice
-    Index(
-        "ix_slices_running_target",
-        "target",
-        "backfill_id",
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
-    ),
-    Index(
-        "ix_slices_rejected",
-        "backfill_id",
-        "rows_rejected",
-        sqlite_where=text("rows_rejected > 0"),
-        postgresql_where=text("rows_rejected > 0"),
-    ),
     sqlite_autoincrement=True,
 )
 
@@ -287,7 +262,6 @@ rejects = Table(
     Column("key", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("detail", Text),
-    Index("ix_rejects_backfill_id_id", "backfill_id", "id"),
     sqlite_autoincrement=True,
 )
 

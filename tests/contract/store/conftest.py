@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from refill.store.cipher import AesCipher
+from refill.store.indexes import metadata
 from refill.store.open import FILE, open_store
 from refill.store.port import Store
-from refill.store.tables import metadata
 
 Opener = Callable[..., Store]
 KEY = "a key for tests"

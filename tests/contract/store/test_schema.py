@@ -1,5 +1,6 @@
 """Migrating: from nothing, again, by many at once, and always to what the tables say."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,8 +12,8 @@ from alembic.script import ScriptDirectory
 from refill.domain.access import Role
 from refill.domain.errors import Misconfigured
 from refill.store import schema
+from refill.store.indexes import metadata
 from refill.store.port import Store
-from refill.store.tables import metadata
 from tests.contract.store.conftest import Opener
 
 
@@ -38,10 +39,20 @@ def test_many_may_migrate_at_once(empty_opener: Opener) -> None:
     assert len(stores[0].list_teams()) == 1
 
 
-def test_the_migrations_lead_to_what_the_tables_say(store: Store) -> None:
-    with store._backend.read() as connection:  # type: ignore[attr-defined]
+def test_the_migrations_lead_to_what_an_empty_store_gets(empty_opener: Opener) -> None:
+    """An empty store is made from the tables at once; one that has lived comes by migrations."""
+    store = empty_opener()
+    backend = store._backend  # type: ignore[attr-defined]
+    with backend.engine.connect() as connection, connection.begin() as transaction:
+        schema._upgrade(connection, "nothing")
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
+        by_migrations = _definitions(connection)
+        transaction.rollback()
+    store.migrate()
+    with backend.read() as connection:
+        assert _definitions(connection) == by_migrations
+    assert {"backfills", "ix_slices_running_target", "alembic_version"} <= set(by_migrations)
 
 
 def test_the_newest_migration_is_the_one_that_is_looked_for() -> None:
@@ -65,3 +76,22 @@ def test_check_names_the_backend_and_the_schema(store: Store) -> None:
     assert answer["backend"] in ("sqlite", "postgresql")
     assert answer["schema"] == schema.HEAD
     assert answer["version"]
+
+
+def _definitions(connection: sa.Connection) -> dict[str, list[str]]:
+    """Every table, constraint and index, as the database itself writes it down."""
+    if connection.dialect.name == "sqlite":
+        asked = "SELECT name, coalesce(sql, 'implied') FROM sqlite_master"
+    else:
+        asked = """
+            SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()
+            UNION ALL
+            SELECT table_name, string_agg(concat_ws(' ', column_name, data_type, is_nullable,
+                column_default, is_identity), ', ' ORDER BY ordinal_position)
+            FROM information_schema.columns WHERE table_schema = current_schema() GROUP BY 1
+            UNION ALL
+            SELECT conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
+            FROM pg_constraint WHERE connamespace = current_schema()::regnamespace"""
+    found = connection.exec_driver_sql(asked)
+    # the order of a table's constraints says nothing
+    return {name: sorted(re.split(r"[\s,]+", text)) for name, text in found}

@@ -1,4 +1,4 @@
-"""The API answers at once. Its CPU time counts, not the clock: tests share the machine."""
+"""The API answers at once: by the clock, the best of ten, since other programs run too."""
 
 import subprocess
 import sys
@@ -21,9 +21,9 @@ HEAVY = ("pyspark", "pyarrow", "polars", "pandas", "adbc_driver_manager", "psyco
 def best_milliseconds(call: Callable[[], object], tries: int = 10) -> float:
     times = []
     for _ in range(tries):
-        began = time.process_time()
+        began = time.perf_counter()
         call()
-        times.append((time.process_time() - began) * 1000)
+        times.append((time.perf_counter() - began) * 1000)
     return min(times)
 
 
@@ -80,4 +80,4 @@ def test_the_api_starts_without_what_only_the_worker_needs(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     loaded, _, seconds = done.stdout.rpartition(" ")
     assert loaded == "[]", done.stderr
-    assert float(seconds) < 4
+    assert float(seconds) < 2

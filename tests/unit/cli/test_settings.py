@@ -9,12 +9,12 @@ import typer.main
 
 from refill.cli import options
 from refill.cli.output import Stopped
-from refill.cli.root import app, run
+from refill.cli.root import make_app, run
 from refill.domain import errors
 from refill.settings import ClientSettings, Settings
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference"
-COMMANDS: Any = typer.main.get_command(app)
+COMMANDS: Any = typer.main.get_command(make_app())
 
 
 def option_names(*path: str) -> set[str]:

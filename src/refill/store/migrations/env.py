@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from refill.store.tables import metadata
+from refill.store.indexes import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -19,7 +19,7 @@ from refill.api.dialects.sinks.forms import (
     seconds,
 )
 from refill.api.dialects.sinks.router import needs, router
-from refill.api.document import SinkError
+from refill.api.document import SinkError, error_answer
 from refill.api.gate import CallerParam, ServiceParam
 from refill.api.route import UidParam
 from refill.domain.access import Scope
@@ -114,7 +114,7 @@ class ProbeFailed(BaseModel):
 _PROBE: dict[str, Any] = needs(Scope.DATABASES_WRITE)
 _PROBE["responses"] = {
     **_PROBE["responses"],
-    422: {"model": ProbeFailed | SinkError, "description": "it does not work, and why"},
+    422: error_answer("it does not work, and why", ProbeFailed, SinkError),
 }
 
 

@@ -33,13 +33,16 @@ class Listed(BaseModel, Generic[A]):
 
 
 def seconds(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _utc(moment, "seconds")
 
 
 def microseconds(moment: datetime | None) -> str | None:
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return None if moment is None else _utc(moment, "microseconds")
+
+
+def _utc(moment: datetime, precision: str) -> str:
+    # several times as fast as strftime, and a list has thousands of them
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def listed(

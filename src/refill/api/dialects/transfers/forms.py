@@ -34,7 +34,7 @@ def wrap(data: T) -> Envelope[T]:
 
 def stamp(moment: datetime) -> str:
     """YYYY-MM-DDTHH:MM:SSZ"""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def stamp_or_none(moment: datetime | None) -> str | None:
