@@ -102,6 +102,16 @@ class NatsSink(MessageSink):
             self._client = client
         return self._client
 
+    def _begun(self) -> "Client":
+        """The connection that the slice began on: on a new one a flush would say nothing of what
+        the old one had in its buffer."""
+        if self._client is None or not self._client.is_connected:
+            raise SinkUnavailable(
+                f"NATS at {self._options.host}:{self._options.port} closed the connection; "
+                "the slice is tried again."
+            )
+        return self._client
+
     async def _takes_stream(self, subject: str) -> bool:
         """Whether JetStream keeps what is sent to the subject; asked once."""
         if subject not in self._streams:
@@ -113,10 +123,12 @@ class NatsSink(MessageSink):
 
         if self._options.jetstream is False:
             return False
-        client = await self._connected()
+        client = self._begun()
         try:
             await client.jetstream(timeout=5).find_stream_name_by_subject(subject)
         except (NotFoundError, ServiceUnavailableError) as exc:
+            if isinstance(exc, ServiceUnavailableError) and _has_jetstream(client):
+                raise  # between two leaders: there may well be a stream
             if self._options.jetstream:
                 raise SinkRefused(
                     f"No JetStream stream takes the subject {subject!r}; create one, or set "
@@ -126,7 +138,7 @@ class NatsSink(MessageSink):
         return True
 
     async def _publish(self, subject: str, pairs: list[tuple[bytes, str]]) -> None:
-        client = await self._connected()
+        client = self._begun()
         if await self._takes_stream(subject):
             stream = client.jetstream(timeout=ACK_SECONDS)
             for start in range(0, len(pairs), WINDOW):
@@ -141,7 +153,7 @@ class NatsSink(MessageSink):
             await client.publish(subject, value, headers={"Nats-Msg-Id": known_as})
 
     async def _flush(self) -> None:
-        await (await self._connected()).flush(timeout=10)
+        await self._begun().flush(timeout=10)
 
     def _run(self, call: Callable[[], Awaitable[T]]) -> T:
         if self._runner is None:
@@ -184,6 +196,11 @@ class NatsSink(MessageSink):
                     self._runner.run(client.close())
             self._runner.close()
             self._runner = None
+
+
+def _has_jetstream(client: "Client") -> bool:
+    """What the server said of itself when we connected."""
+    return bool(client._server_info.get("jetstream"))
 
 
 async def _unheard(exc: Exception) -> None:

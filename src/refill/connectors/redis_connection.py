@@ -1,6 +1,7 @@
 """Redis as both of its sinks reach it."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 # commands on their way at once: enough to forget the round trip, little enough to hold
 PIPELINE_COMMANDS = 1000
 TIMEOUT_SECONDS = 15
+# a disk that is full, replicas that are away: they come back, and the client has no classes for them
+_PASSING = ("MISCONF", "NOREPLICAS")
+# a pipeline's errors begin with the command, which has the row in it
+_COMMAND = re.compile(r"^Command # \d+ .*? of pipeline caused error: ", re.DOTALL)
 
 
 class RedisOptions(Options):
@@ -97,10 +102,14 @@ class RedisSink(MessageSink):
             theirs.TryAgainError,
             theirs.ReadOnlyError,
             theirs.OutOfMemoryError,
+            theirs.ClusterDownError,
         ) as exc:
             raise SinkUnavailable(f"{place} could not be used: {exc}") from exc
         except theirs.ResponseError as exc:
-            raise SinkRefused(f"{place} refused a command: {exc}") from exc
+            said = _COMMAND.sub("", str(exc))
+            if said.startswith(_PASSING):
+                raise SinkUnavailable(f"{place} could not be used: {said}") from exc
+            raise SinkRefused(f"{place} refused a command: {said}") from exc
 
     def close(self) -> None:
         if self._client is not None:

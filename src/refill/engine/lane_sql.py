@@ -183,9 +183,18 @@ def delivered_schema(
     safe = spark_safe(_source_schema(source, options, context, spec))
     session.createDataFrame([], to_spark(safe)).createOrReplaceTempView(VIEW)
     try:
+        _refuse_commands(session, spec.transform or "")
         return from_spark(session.sql(spec.transform or "").schema)
     except PySparkException as exc:
         raise TransformFailed(f"The SQL failed: {spark_sentence(exc)}") from exc
+
+
+def _refuse_commands(session: "SparkSession", sql: str) -> None:
+    """Spark's own reading of it: should the guard's parser ever have understood something else,
+    no shell command runs."""
+    plan = session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0]
+    if "ScriptTransformation" in plan:
+        raise TransformFailed("The SQL was refused: it would run a command.")
 
 
 def guard(spec: Spec) -> None:

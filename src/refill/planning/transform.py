@@ -57,6 +57,7 @@ _FORBIDDEN_ROW_BY_ROW: dict[type, str] = {
     exp.SetOperation: "UNION, INTERSECT or EXCEPT",
     exp.CTE: "WITH",
 }
+_FROM_IN_FUNCTIONS = frozenset({"extract", "trim", "substr", "substring", "overlay"})
 _ROW_MAKERS = frozenset(
     {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"}
     | {"stack", "json_tuple"}
@@ -78,6 +79,7 @@ def check_transform(
     """
     tokens = _tokens(sql)
     tree = _parse(sql)
+    _check_words(tokens)
     _check_functions(tokens, row_by_row)
     for node in tree.walk():
         if isinstance(node, _FORBIDDEN_EVERYWHERE):
@@ -121,6 +123,41 @@ def _parse(sql: str) -> exp.Query:
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery | exp.Table):
         _refuse("only a SELECT over the view source is allowed")
     return tree
+
+
+def _check_words(tokens: list[Token]) -> None:
+    """What Spark's grammar reads otherwise than our parser: `FROM … MAP … USING 'command'` is a
+    join to the one, and a shell command to the other."""
+    # per parenthesis: whether a SELECT waits for its FROM; None: a function's own FROM, as in trim
+    open_selects: list[bool | None] = [False]
+    before: Token | None = None
+    for token, following in pairwise([*tokens, None]):
+        assert token is not None
+        kind = token.token_type
+        if kind is TokenType.L_PAREN:
+            own = before is not None and before.text.lower() in _FROM_IN_FUNCTIONS
+            open_selects.append(None if own else False)
+        elif kind is TokenType.R_PAREN and len(open_selects) > 1:
+            open_selects.pop()
+        elif kind is TokenType.SELECT:
+            open_selects[-1] = True
+        elif kind is TokenType.FROM and not _is_distinct(before):
+            if open_selects[-1] is False:
+                _refuse("FROM stands before its SELECT; write SELECT first")
+            if open_selects[-1]:
+                open_selects[-1] = False
+        elif kind is TokenType.USING and (
+            following is None or following.token_type is not TokenType.L_PAREN
+        ):
+            _refuse("USING takes columns in parentheses")
+        elif kind is TokenType.INSERT or token.text == "|>":
+            _refuse(f"{token.text} is not allowed; write one SELECT over the view source")
+        before = token
+
+
+def _is_distinct(token: Token | None) -> bool:
+    """IS DISTINCT FROM compares."""
+    return token is not None and token.token_type is TokenType.DISTINCT
 
 
 def _check_functions(tokens: list[Token], row_by_row: bool) -> None:

@@ -10,6 +10,7 @@ from refill.connectors.contract import Context
 from refill.domain.errors import TransformFailed
 from refill.domain.pipeline import Condition, Kind, Operator, Spec
 from refill.domain.slice import Outcome, Receipt
+from refill.engine import lane_sql
 from refill.engine.spark import SparkEngine
 from tests.integration.engine.orders import DAY, key_ticket, make_order, make_spec, make_ticket
 
@@ -133,6 +134,20 @@ def test_sql_that_cannot_run_is_told_at_planning(
 ) -> None:
     with pytest.raises(TransformFailed, match=words):
         check(spark_engine, tmp_path, make_spec(transform=sql))
+
+
+def test_a_command_that_got_past_the_guard_is_refused_by_its_plan(
+    spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_sql, "guard", lambda spec: None)
+    proof = tmp_path / "proof"
+    sql = (
+        f"with s as (select id, name as `touch {proof}` from source) "
+        f"from s left semi join s map (id) using 'touch {proof}'"
+    )
+    with pytest.raises(TransformFailed, match="would run a command"):
+        check(spark_engine, tmp_path, make_spec(transform=sql))
+    assert not proof.exists()
 
 
 def test_planning_tells_the_schema_that_is_delivered(

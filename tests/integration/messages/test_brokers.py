@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -11,14 +12,17 @@ import pika
 import pyarrow as pa
 import pytest
 import redis
+from nats.js import JetStreamContext
+from nats.js.errors import ServiceUnavailableError
 
 from refill.connectors.nats import NatsOptions, NatsSink
 from refill.connectors.rabbitmq import RabbitOptions
 from refill.connectors.rabbitmq.sink import RabbitSink
 from refill.connectors.redis_stream import RedisStreamOptions, RedisStreamSink
 from refill.connectors.redis_string import RedisStringOptions, RedisStringSink
-from refill.domain.errors import SinkRefused
+from refill.domain.errors import SinkRefused, SinkUnavailable
 from refill.domain.table import Column, Table
+from tests.acceptance.serving import until
 from tests.integration.messages.orders import ORDERS, SCHEMA, make_job, make_ticket, rows_of
 from tests.servers.nats import NatsServer
 from tests.servers.rabbitmq import RabbitServer
@@ -84,6 +88,19 @@ def test_a_key_of_another_kind_is_a_refusal(redis_server: RedisServer, client: r
     sink.close()
 
 
+def test_replicas_that_are_away_are_worth_another_try(
+    redis_server: RedisServer, client: redis.Redis
+) -> None:
+    sink = RedisStreamSink(RedisStreamOptions(**place(redis_server), stream_key="s"))
+    client.config_set("min-replicas-to-write", 1)
+    try:
+        with pytest.raises(SinkUnavailable, match="could not be used: NOREPLICAS"):
+            sink.write(make_job(), make_ticket(), SCHEMA, rows_of(0, 1))
+    finally:
+        client.config_set("min-replicas-to-write", 0)
+        sink.close()
+
+
 def nats_options(server: NatsServer, **more: Any) -> NatsOptions:
     access = {"username": server.username, "password": server.password}
     return NatsOptions.model_validate({"host": server.host, "port": server.port, **access, **more})
@@ -125,6 +142,39 @@ def test_jetstream_takes_a_slice_larger_than_its_window(nats_server: NatsServer)
     assert asyncio.run(count()) == 2000
 
 
+def test_a_connection_lost_between_two_batches_fails_the_slice(nats_server: NatsServer) -> None:
+    """A new one would be flushed in its place, and what the old one held would be missing."""
+    sink = NatsSink(nats_options(nats_server, jetstream=False))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows_of(0, 1000)
+        assert sink._client is not None
+        writer: Any = sink._client._transport._io_writer  # type: ignore[union-attr]
+        writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        yield from rows_of(1, 1000)
+
+    with pytest.raises(SinkUnavailable):
+        sink.write(make_job(), make_ticket(), SCHEMA, batches())
+    written = sink.write(make_job(), make_ticket(attempt=2), SCHEMA, rows_of(0, 1000))
+    assert written.rows_delivered == 1000
+    sink.close()
+
+
+def test_a_stream_that_has_no_leader_just_now_is_not_taken_for_none(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's answer is made up: an election takes a cluster, and lasts a moment."""
+
+    async def no_leader(self: object, subject: str) -> str:
+        raise ServiceUnavailableError(code=503, description="no leader")
+
+    monkeypatch.setattr(JetStreamContext, "find_stream_name_by_subject", no_leader)
+    sink = NatsSink(nats_options(nats_server))
+    with pytest.raises(SinkUnavailable):
+        sink.write(make_job(), make_ticket(), SCHEMA, rows_of(0, 1))
+    sink.close()
+
+
 @pytest.fixture
 def channel(rabbitmq: RabbitServer) -> Iterator[Any]:
     connection = pika.BlockingConnection(pika.ConnectionParameters(rabbitmq.host, rabbitmq.port))
@@ -138,6 +188,23 @@ def test_messages_that_no_queue_takes_are_a_refusal(rabbitmq: RabbitServer, chan
     sink = RabbitSink(RabbitOptions(host=rabbitmq.host, port=rabbitmq.port, exchange=name))
     with pytest.raises(SinkRefused, match="to no queue; bind one"):
         sink.write(make_job(), make_ticket(), SCHEMA, rows_of(0, 1))
+    sink.close()
+
+
+def test_a_refusal_between_two_batches_is_not_forgotten(
+    rabbitmq: RabbitServer, channel: Any
+) -> None:
+    name = uuid4().hex
+    channel.exchange_declare(name, "topic")
+    sink = RabbitSink(RabbitOptions(host=rabbitmq.host, port=rabbitmq.port, exchange=name))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows_of(0, 10)
+        assert sink._channel is not None
+        until(lambda: sink._channel and not sink._channel.is_open, "the broker's answer", 10)
+
+    with pytest.raises(SinkRefused, match="to no queue; bind one"):
+        sink.write(make_job(), make_ticket(), SCHEMA, batches())
     sink.close()
 
 

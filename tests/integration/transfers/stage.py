@@ -1,5 +1,6 @@
 """A running server over a fresh SQLite store, and a stand-in for the worker's side of it."""
 
+import re
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from refill.service.identity import new_uid
 from refill.settings import Settings
 from refill.store.port import PackLimits, PlannedSlice, Store
 from tests.servers.postgres import free_port
+
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 ORDERS = Table(
     schema_name="public",

@@ -34,6 +34,9 @@ def test_a_plain_select_over_source_is_allowed(sql: str) -> None:
         "select distinct name from source union all select name from source",
         "select id, word from source lateral view explode(split(name, ' ')) t as word",
         "select id from source where amount > (select avg(amount) from source)",
+        "select a.id from source a join source b using (id)",
+        "select id from (select id from source) s where id is not distinct from 3 group by id",
+        "select count(*) from (select extract(year from at) y from source) s",
     ],
 )
 def test_a_transfer_may_look_at_the_whole_date_and_a_sink_may_not(sql: str) -> None:
@@ -63,6 +66,19 @@ def test_a_transfer_may_look_at_the_whole_date_and_a_sink_may_not(sql: str) -> N
         "select * from source -- comment",
         "select transform(name) using 'cat' as (x) from source",
         "from source select transform(name) using '/bin/sh' as (x)",
+        "with s as (select id, name as `touch x` from source) "
+        "from s left semi join s map (id) using 'touch x'",
+        "select * from (with s as (select id, name as `touch x` from source) "
+        "from s left semi join s map (id) using 'touch x') q",
+        "select * from (select id from source) s join source map (id) using 'touch x'",
+        "select id from source a join source b using id",
+        "from source",
+        "from source select id",
+        "select id from (from source) s",
+        "select id from source union all from source",
+        "from source insert overwrite directory '/tmp/x' select *",
+        "select id from source insert",
+        "select id from source |> where id > 1",
         "select * from range(10)",
         "select * from read_files('/etc')",
         "select input_file_name() from source",

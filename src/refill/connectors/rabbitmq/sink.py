@@ -9,6 +9,7 @@ from refill.connectors.contract import Job
 from refill.connectors.message_sink import MessageSink, Outgoing, Tally, subject_of
 from refill.connectors.rabbitmq import RabbitOptions
 from refill.connectors.rabbitmq.channel import ConfirmedChannel
+from refill.domain.errors import SinkUnavailable
 
 # RabbitMQ refuses larger ones by closing the channel (max_message_size, since 3.8)
 MESSAGE_LIMIT = 128 * 1024 * 1024
@@ -30,16 +31,24 @@ class RabbitSink(MessageSink):
         messages = list(
             zip(outgoing.value_bytes(), outgoing.idempotency_keys.to_list(), strict=True)
         )
-        channel = self._open()
-        channel.publish(self._options.exchange, subject_of(job), messages, self._options.headers)
+        self._begun().publish(
+            self._options.exchange, subject_of(job), messages, self._options.headers
+        )
 
     def finish(self, job: Job) -> None:
-        self._open().wait_confirmed()
+        self._begun().wait_confirmed()
 
     def close(self) -> None:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+    def _begun(self) -> ConfirmedChannel:
+        """The channel that the slice began on, broken or not: a new one would know nothing of what
+        the old one published and nobody confirmed."""
+        if self._channel is None:
+            raise SinkUnavailable("The channel to RabbitMQ was closed; the slice is tried again.")
+        return self._channel
 
     def _open(self) -> ConfirmedChannel:
         if self._channel is None or not self._channel.is_open:

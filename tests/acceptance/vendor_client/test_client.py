@@ -4,15 +4,11 @@ It parses silently: a missing field becomes UNSET and a wrong envelope an empty 
 test here looks at the parsed fields.
 """
 
-import asyncio
 import datetime
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from supermetrics import SupermetricsAsyncClient, SupermetricsClient
 from supermetrics._generated.supermetrics_api_client.models.transfer_account import TransferAccount
 from supermetrics._generated.supermetrics_api_client.models.transfer_data_source_setting import (
     TransferDataSourceSetting,
@@ -22,56 +18,13 @@ from supermetrics._generated.supermetrics_api_client.models.transfer_schedule im
 )
 from supermetrics.exceptions import (
     SupermetricsAPIError,
-    SupermetricsAuthError,
-    SupermetricsForbiddenError,
     SupermetricsNotFoundError,
-    SupermetricsRateLimitError,
-    SupermetricsServerError,
-    SupermetricsValidationError,
 )
 
-from refill.domain.access import Scope
-from refill.domain.errors import StoreBusy
-from tests.integration.transfers.stage import FAR_AHEAD, LONG_AGO, Stage, days, running_stage
+from tests.acceptance.vendor_client.calling import SHORT, TEAM, Call, caller
+from tests.integration.transfers.stage import FAR_AHEAD, LONG_AGO, Stage, days
 
-TEAM = 1
 JANUARY = (datetime.date(2024, 1, 1), datetime.date(2024, 1, 31))
-SHORT = (datetime.date(2024, 1, 1), datetime.date(2024, 1, 3))
-
-# client.backfills.create(…) in both colours: call("backfills.create", …)
-Call = Callable[..., Any]
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with running_stage(tmp_path) as running:
-        yield running
-
-
-def caller(stage: Stage, colour: str, token: str | None = None) -> Call:
-    """Each call with a client of its own, so that the asynchronous one has a loop of its own."""
-    options = {"api_key": token or stage.token, "base_url": stage.url, "timeout": 60}
-
-    def call(name: str, *args: Any, **more: Any) -> Any:
-        noun, verb = name.split(".")
-        with SupermetricsClient(**options) as client:
-            return getattr(getattr(client, noun), verb)(*args, **more)
-
-    def call_async(name: str, *args: Any, **more: Any) -> Any:
-        noun, verb = name.split(".")
-
-        async def run() -> Any:
-            async with SupermetricsAsyncClient(**options) as client:
-                return await getattr(getattr(client, noun), verb)(*args, **more)
-
-        return asyncio.run(run())
-
-    return call if colour == "sync" else call_async
-
-
-@pytest.fixture(params=["sync", "async"])
-def call(stage: Stage, request: pytest.FixtureRequest) -> Call:
-    return caller(stage, request.param)
 
 
 def transfer_arguments(stage: Stage, **settings: Any) -> dict[str, Any]:
@@ -333,73 +286,6 @@ def test_a_destination_in_use(stage: Stage, call: Call) -> None:
     with pytest.raises(SupermetricsAPIError) as caught:
         call("destinations.delete", TEAM, arguments["destination_id"])
     assert (caught.value.status_code, caught.value.error_code) == (409, "CONFLICT_ERROR")
-
-
-def test_errors_are_the_clients_own(
-    stage: Stage, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    transfer = stage.make_transfer()
-
-    def raised(kind: type[SupermetricsAPIError], name: str, *args: Any) -> SupermetricsAPIError:
-        with pytest.raises(kind) as caught:
-            call(name, *args)
-        assert caught.value.request_id
-        return caught.value
-
-    error = raised(
-        SupermetricsValidationError, "backfills.create", TEAM, transfer, *reversed(SHORT)
-    )
-    assert (error.status_code, error.error_code) == (422, "UNPROCESSABLE_ENTITY")
-    assert "swap them" in error.message
-    error = raised(SupermetricsNotFoundError, "backfills.create", TEAM, 999_999, *SHORT)
-    assert (error.status_code, error.error_code) == (404, "NOT_FOUND")
-    error = raised(SupermetricsNotFoundError, "backfills.get", TEAM, 999_999)
-    assert error.error_code == "NOT_FOUND"
-    error = raised(SupermetricsNotFoundError, "backfills.get", 2, 1)
-    assert error.error_code == "NOT_FOUND"
-    error = raised(SupermetricsNotFoundError, "backfills.get_latest", TEAM, transfer)
-    assert error.error_code == "NOT_FOUND"
-    error = raised(SupermetricsValidationError, "backfills.get", TEAM, 2**63)
-    assert (error.status_code, error.error_code) == (400, "BAD_REQUEST")
-    made = call("backfills.create", TEAM, transfer, *SHORT)
-    error = raised(SupermetricsValidationError, "backfills.create", TEAM, transfer, *SHORT)
-    assert f"Backfill {made.transfer_backfill_id} " in error.message
-    call("backfills.cancel", TEAM, made.transfer_backfill_id)
-    error = raised(SupermetricsValidationError, "backfills.cancel", TEAM, made.transfer_backfill_id)
-    assert (error.status_code, error.error_code) == (422, "UNPROCESSABLE_ENTITY")
-
-    def busy(*args: object, **options: object) -> None:
-        raise StoreBusy("The store is locked; try again.")
-
-    monkeypatch.setattr(stage.store, "list_backfills", busy)
-    error = raised(SupermetricsServerError, "backfills.list_incomplete", TEAM)
-    assert (error.status_code, error.error_code) == (503, "SERVICE_UNAVAILABLE")
-    assert error.retry_after is not None
-
-
-@pytest.mark.parametrize("colour", ["sync", "async"])
-def test_errors_of_keys(stage: Stage, colour: str) -> None:
-    wrong = caller(stage, colour, "rf_0123456789ab_" + "a" * 43)
-    with pytest.raises(SupermetricsAuthError) as unauthenticated:
-        wrong("backfills.list_incomplete", TEAM)
-    assert unauthenticated.value.error_code == "API_KEY_INVALID"
-    reader = caller(stage, colour, stage.make_token(Scope.TRANSFERS_READ))
-    assert reader("backfills.list_incomplete", TEAM) == []
-    with pytest.raises(SupermetricsForbiddenError) as forbidden:
-        reader("backfills.create", TEAM, 1, *SHORT)
-    assert forbidden.value.error_code == "FORBIDDEN"
-
-
-@pytest.mark.parametrize("colour", ["sync", "async"])
-def test_the_rate_is_limited(tmp_path: Path, colour: str) -> None:
-    with running_stage(tmp_path, rate_limit_per_hour=1) as stage:
-        call = caller(stage, colour)
-        call("backfills.list_incomplete", TEAM)
-        with pytest.raises(SupermetricsRateLimitError) as limited:
-            call("backfills.list_incomplete", TEAM)
-        assert limited.value.error_code == "TOO_MANY_REQUESTS"
-        assert limited.value.retry_after is not None
-        assert 1 <= limited.value.retry_after <= 3600
 
 
 @pytest.mark.parametrize("colour", ["sync", "async"])
