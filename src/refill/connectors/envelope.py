@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.contract import Job
-from refill.domain.slice import Reject, Ticket
+from refill.domain.slice import CtidRange, Reject, Ticket
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +64,9 @@ class Envelope:
         key = spec.table.key if spec.table else ()
         self._key = key if all(name in names for name in key) else ()
         self._uid = job.backfill_uid
-        self._slice = ticket.index
+        # only pages are read in the same order again: elsewhere a row's place is this attempt's
+        stable = isinstance(ticket.extent, CtidRange)
+        self._place = f"{ticket.index}:" if stable else f"{ticket.index}:{ticket.attempt}:"
         self._timestamp_format = spec.timestamp_format
         self._now = now
         self._rows = 0
@@ -124,8 +126,10 @@ class Envelope:
     def _known_as(self, keys: "list[pl.Series]", rows: int) -> "pl.Series":
         """base64 of `backfill:key…`: the same row has the same on every attempt.
 
-        A table without a key is read under one snapshot, always in the same order: there a row
-        is known by its slice and its place in it.
+        Pages of a table without a key are read under one snapshot, always in the same order: there
+        a row is known by its slice and its place in it. Where neither holds (a view, a keyless
+        table by a sort column) the attempt is part of it: a repeat is better than a row that is
+        taken for another one and dropped.
         """
         import polars as pl
 
@@ -133,7 +137,7 @@ class Envelope:
             row = _joined([*keys], always_escape=True)
         else:
             numbers = pl.int_range(self._rows, self._rows + rows, eager=True)
-            row = f"{self._slice}:" + numbers.cast(pl.String)
+            row = self._place + numbers.cast(pl.String)
         return (f"{self._uid}:" + row).cast(pl.Binary).bin.encode("base64")
 
     def _metadata_pieces(self, known_as: "pl.Series", keys: "list[pl.Series]") -> "list[Piece]":

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from refill.domain.table import Record
 
@@ -129,6 +129,12 @@ class Fault(Record):
     message: str
     transient: bool
     retry_after_seconds: float | None = None
+
+    @field_validator("message")
+    @classmethod
+    def _one_line(cls, message: str) -> str:
+        """Other systems' words are part of it: what no database stores must not be in them."""
+        return "".join(letter if letter.isprintable() else " " for letter in message)
 
 
 class Receipt(Record):

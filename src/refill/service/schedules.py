@@ -3,7 +3,7 @@
 import calendar
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from refill.domain.backfill import Backfill
 from refill.domain.errors import RefillError
 from refill.domain.pipeline import Schedule, Transfer
 from refill.service.dates import dates_before, today_in
+from refill.service.identity import repeatable_uid
 from refill.store.port import NewBackfill
 
 INTERVALS = ("hourly", "daily", "weekly", "monthly")
@@ -101,16 +102,17 @@ class Schedules:
     def _fire(self, due: Due, now: datetime) -> Backfill | None:
         transfer = due.transfer
         dates = dates_before(today_in(transfer.timezone, now), due.refresh_window)
-        # prepared before it is marked: what can fail, fails while the time is still due
-        new = self.prepare(transfer, dates)
         last = transfer.schedule_fired_at
+        # inserted before it is marked, under an id that this due time always has: whoever dies in
+        # between, or gets no answer, is followed by one who finds the backfill and marks it
+        uid = repeatable_uid(
+            transfer.team_id,
+            f"schedule of transfer {transfer.id}",
+            (last or transfer.created_at).isoformat(),
+        )
+        backfill = self.store.insert_backfill(replace(self.prepare(transfer, dates), uid=uid))
         if not self.store.mark_schedule_fired(transfer.id, now, last):
             return None
-        try:
-            backfill = self.store.insert_backfill(new)
-        except RefillError:
-            self.store.mark_schedule_fired(transfer.id, last or transfer.created_at, now)
-            raise
         log.info(
             "schedule fired",
             extra={

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from refill.domain.backfill import ACTIVE, Status
+from refill.domain.errors import Superseded
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, Outcome, Receipt, SliceState
 from refill.store import changes
@@ -17,6 +18,11 @@ from refill.store.summing import sum_counters
 from refill.store.tables import among, rejects, slices
 
 _UNEXPLAINED = Fault(code="error", message="The slice failed without a reason.", transient=True)
+_OVERTAKEN = Fault(
+    code=Superseded.code,
+    message="Another run of the slice was met at its target, though none is known.",
+    transient=True,
+)
 _COUNTS = ("rows_read", "rows_delivered", "rows_filtered", "rows_rejected", "bytes_written")
 _WRITTEN = (
     *("state", "failures", "not_before", "pack", "worker", "lease_until"),
@@ -174,8 +180,11 @@ def _verdict(
     if receipt.outcome is Outcome.DONE:
         return verdict | {"state": SliceState.COMPLETED.value}
     delay: float | None = 0.0
-    if receipt.outcome is Outcome.FAILED:
-        fault = receipt.fault or _UNEXPLAINED
+    if receipt.outcome in (Outcome.FAILED, Outcome.SUPERSEDED):
+        # the slice is still this attempt's, or it would not be here: what called itself overtaken
+        # was not, and must not go round for ever
+        overtaken = receipt.outcome is Outcome.SUPERSEDED
+        fault = receipt.fault or (_OVERTAKEN if overtaken else _UNEXPLAINED)
         failures = found["failures"] + 1
         verdict |= {"failures": failures, "error": fault.message, "error_code": fault.code}
         delay = policy.delay_seconds(fault, failures, rng)

@@ -43,7 +43,13 @@ def _create(connection: sa.Connection) -> None:
     """An empty store gets the tables as they are now: what the migrations lead to, and sooner."""
     from refill.store.indexes import metadata
 
-    metadata.create_all(connection)
+    there = set(sa.inspect(connection).get_table_names()) & set(metadata.tables)
+    if there:
+        raise Misconfigured(
+            f"The store's database has a table {min(there)} that is not refill's; name an empty "
+            "database, or a schema of its own by the user's search_path."
+        )
+    metadata.create_all(connection, checkfirst=False)
     version = sa.Table(
         "alembic_version",
         sa.MetaData(),

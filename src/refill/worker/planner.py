@@ -43,6 +43,16 @@ class Planner:
 
     def plan(self, claim: BackfillClaim, save: Callable[[Callable[[], Backfill]], Backfill]) -> int:
         """Slices in the store, in one transaction; returns how many. `save` insists on it."""
+        try:
+            return self._plan(claim, save)
+        except BaseException:
+            # a snapshot that no slice will name would hold back the source's vacuum for good
+            self._snapshots.drop(claim.backfill.id)
+            raise
+
+    def _plan(
+        self, claim: BackfillClaim, save: Callable[[Callable[[], Backfill]], Backfill]
+    ) -> int:
         backfill = claim.backfill
         ends = self._orders.ends(backfill)
         with source_of(self._pool, ends.source, ends.source_options, ends.context) as source:

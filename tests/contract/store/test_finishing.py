@@ -130,9 +130,18 @@ def test_what_was_not_started_goes_back_without_a_failure(store: Store) -> None:
     finish(store, claim(store), unstarted)
     parts = store.list_slices(made.id).items
     assert {(p.state, p.failures, p.pack) for p in parts} == {(SliceState.PENDING, 0, None)}
+
+
+def test_what_calls_itself_overtaken_while_it_holds_the_slice_does_not_go_round_for_ever(
+    store: Store,
+) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
     finish(store, claim(store), lambda c: receipt(c, Outcome.SUPERSEDED))
     parts = store.list_slices(made.id).items
-    assert {(p.state, p.failures) for p in parts} == {(SliceState.PENDING, 0)}
+    assert {(p.state, p.failures) for p in parts} == {(SliceState.PENDING, 1)}
+    run_all(store, lambda c: receipt(c, Outcome.SUPERSEDED))
+    over = store.get_backfill(1, made.id)
+    assert (over.status, over.error_code) == (Status.FAILED, "superseded")
 
 
 def test_a_paused_backfill_whose_last_slice_finishes_ends(store: Store) -> None:

@@ -55,6 +55,17 @@ def test_the_migrations_lead_to_what_an_empty_store_gets(empty_opener: Opener) -
     assert {"backfills", "ix_slices_running_target", "alembic_version"} <= set(by_migrations)
 
 
+def test_a_database_of_somebody_else_is_left_alone(empty_opener: Opener) -> None:
+    store = empty_opener()
+    backend = store._backend  # type: ignore[attr-defined]
+    with backend.write() as connection:
+        connection.execute(sa.text("CREATE TABLE teams (id BIGINT PRIMARY KEY, coach TEXT)"))
+    with pytest.raises(Misconfigured, match="a table teams that is not refill's"):
+        store.migrate()
+    with backend.read() as connection:
+        assert sa.inspect(connection).get_table_names() == ["teams"]
+
+
 def test_the_newest_migration_is_the_one_that_is_looked_for() -> None:
     from pathlib import Path
 

@@ -25,7 +25,7 @@ from refill.connectors.contract import Context, Job, Sink
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.sink import QUEUED_ROWS, KafkaSink
 from refill.connectors.registry import get_connector
-from refill.domain.errors import SinkRefused, SinkUnavailable, TooManyRejects
+from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded, TooManyRejects
 from refill.domain.slice import Ticket
 from tests.integration.messages.orders import SCHEMA, make_job, make_ticket, rows_of
 from tests.servers.kafka import KafkaServer
@@ -80,7 +80,19 @@ def test_markers_are_found_until_the_last_step_deletes_them(kafka: KafkaServer) 
     while len(groups_of(kafka, job)) != 1:
         assert time.monotonic() < deadline
     sink.seal(job)
-    assert groups_of(kafka, job) == []
+    assert groups_of(kafka, job) == [f"refill-sealed-{job.backfill_uid}"]
+    sink.close()
+
+
+def test_an_attempt_that_slept_through_the_end_delivers_nothing(kafka: KafkaServer) -> None:
+    """Its marker is gone with the backfill; that it is over is not forgotten."""
+    job, topic = make_job(), kafka.create_topic()
+    sink = open_sink(kafka, topic)
+    sink.write(job, make_ticket(attempt=2), SCHEMA, rows_of(0, 10))
+    sink.seal(job)
+    with pytest.raises(Superseded, match="is over"):
+        sink.write(job, make_ticket(attempt=1), SCHEMA, rows_of(0, 10))
+    assert_each_once(kafka, topic, 10)
     sink.close()
 
 

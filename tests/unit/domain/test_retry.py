@@ -32,3 +32,14 @@ def test_the_wait_grows_is_jittered_and_has_a_ceiling(failures: int, seed: int) 
 def test_what_the_other_side_asked_for_is_honoured() -> None:
     fault = TRANSIENT.model_copy(update={"retry_after_seconds": 120.0})
     assert RetryPolicy().delay_seconds(fault, 1, random.Random(0)) == 120.0
+
+
+def test_nobody_is_waited_for_longer_than_an_hour() -> None:
+    """Who answers with the seconds since 1970 means a moment, not a wait of fifty years."""
+    fault = TRANSIENT.model_copy(update={"retry_after_seconds": 1_735_689_600.0})
+    assert RetryPolicy().delay_seconds(fault, 1, random.Random(0)) == 3600.0
+
+
+def test_a_fault_is_one_line_that_any_database_can_store() -> None:
+    fault = Fault(code="sink_refused", message="it said: \x00N\x00o\n\x1b[31m!", transient=False)
+    assert fault.message == "it said:  N o  [31m!"

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refill.connectors.envelope import Envelope
+from refill.domain.slice import CtidRange, Ticket
 from refill.domain.table import Column, Table
 from tests.integration.messages.orders import make_job, make_ticket
 
@@ -90,14 +91,27 @@ def test_colons_and_backslashes_in_a_key_are_escaped() -> None:
 def test_a_table_without_a_key_goes_by_slice_and_place() -> None:
     job = make_job(table=keyed_by())
     batch = pairs([("x", "y"), ("x", "y")])
-    envelope = Envelope(job, make_ticket(3), batch.schema)
+    pages = CtidRange(relation="p", first_page=0, end_page=None, snapshot="s")
+    envelope = Envelope(job, in_pages(make_ticket(3), pages), batch.schema)
     first, second = envelope.wrap(batch), envelope.wrap(batch)
     assert first.key is None
     known = [*first.idempotency_key, *second.idempotency_key]
     places = [base64.b64decode(key).decode().removeprefix(f"{job.backfill_uid}:") for key in known]
     assert places == ["3:0", "3:1", "3:2", "3:3"]
-    again = Envelope(job, make_ticket(3, attempt=2), batch.schema).wrap(batch)
+    again = Envelope(job, in_pages(make_ticket(3, attempt=2), pages), batch.schema).wrap(batch)
     assert again.idempotency_key.to_list() == first.idempotency_key.to_list()
+
+
+def test_a_view_without_a_key_is_never_taken_for_what_an_older_attempt_sent() -> None:
+    """It may be read in another order, or be another one by then."""
+    job, batch = make_job(table=keyed_by()), pairs([("x", "y"), ("z", "y")])
+    first = Envelope(job, make_ticket(3), batch.schema).wrap(batch)
+    again = Envelope(job, make_ticket(3, attempt=2), batch.schema).wrap(batch)
+    assert not set(first.idempotency_key) & set(again.idempotency_key)
+
+
+def in_pages(ticket: Ticket, pages: CtidRange) -> Ticket:
+    return ticket.model_copy(update={"extent": pages})
 
 
 def test_after_a_transform_the_record_has_its_columns() -> None:

@@ -106,13 +106,25 @@ def test_a_list_of_schedules_in_words() -> None:
     assert describe_schedule([Schedule(run_interval="daily")]) == "daily"
 
 
+@dataclass(frozen=True)
+class Prepared:
+    transfer: int
+    dates: tuple[date, ...]
+    uid: str = ""
+
+
 @dataclass
 class OneTransferStore:
-    """Compare and set over one transfer; can be busy when the backfill is inserted."""
+    """Compare and set over one transfer; can be busy when a backfill is inserted or marked."""
 
     transfer: Transfer
     busy: bool = False
-    inserted: list[Any] = field(default_factory=list)
+    busy_marking: bool = False
+    made: dict[str, Prepared] = field(default_factory=dict)
+
+    @property
+    def inserted(self) -> list[tuple[int, tuple[date, ...]]]:
+        return [(new.transfer, new.dates) for new in self.made.values()]
 
     def list_scheduled_transfers(self) -> tuple[Transfer, ...]:
         return (self.transfer,)
@@ -120,6 +132,8 @@ class OneTransferStore:
     def mark_schedule_fired(
         self, transfer_id: int, fired_at: datetime, last: datetime | None
     ) -> bool:
+        if self.busy_marking:
+            raise StoreBusy("The store is locked.")
         if self.transfer.schedule_fired_at != last:
             return False
         self.transfer = replace(self.transfer, schedule_fired_at=fired_at)
@@ -128,7 +142,7 @@ class OneTransferStore:
     def insert_backfill(self, new: NewBackfill) -> Backfill:
         if self.busy:
             raise StoreBusy("The store is locked.")
-        self.inserted.append(new)
+        self.made.setdefault(new.uid, cast(Prepared, new))
         return cast(Backfill, _Made())
 
 
@@ -137,7 +151,7 @@ class _Made:
 
 
 def prepare(transfer: Transfer, dates: Sequence[date]) -> NewBackfill:
-    return cast(NewBackfill, (transfer.id, tuple(dates)))
+    return cast(NewBackfill, Prepared(transfer.id, tuple(dates)))
 
 
 def test_two_workers_fire_once() -> None:
@@ -152,6 +166,9 @@ def test_two_workers_fire_once() -> None:
             self, transfer_id: int, fired_at: datetime, last: datetime | None
         ) -> bool:
             return store.mark_schedule_fired(transfer_id, fired_at, last)
+
+        def insert_backfill(self, new: NewBackfill) -> Backfill:
+            return store.insert_backfill(new)
 
     assert Schedules(store=store, prepare=prepare).fire_due(NOW)
     assert not Schedules(store=Stale(seen[0]), prepare=prepare).fire_due(NOW)
@@ -170,6 +187,17 @@ def test_a_busy_store_leaves_the_transfer_due() -> None:
     assert not schedules.fire_due(NOW)
     store.busy = False
     assert schedules.fire_due(NOW)
+
+
+def test_one_that_was_inserted_and_not_marked_is_found_again() -> None:
+    store = OneTransferStore(make_transfer(), busy_marking=True)
+    schedules = Schedules(store=store, prepare=prepare)
+    assert not schedules.fire_due(NOW)
+    store.busy_marking = False
+    assert schedules.fire_due(NOW)
+    assert len(store.made) == 1
+    assert schedules.fire_due(NOW + timedelta(days=1))
+    assert len(store.made) == 2
 
 
 def test_a_transfer_that_cannot_be_prepared_stays_due() -> None:

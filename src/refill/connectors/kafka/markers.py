@@ -2,7 +2,7 @@
 
 It is there if and only if the slice's messages are. Brokers forget the offsets of groups without
 members after a while (`offsets.retention.minutes`, seven days unless changed), long after any
-retry; the last step of a backfill deletes them.
+retry; the last step of a backfill deletes them, and leaves one that says that it is over.
 """
 
 import json
@@ -40,6 +40,10 @@ def name_of(job: Job, index: int) -> str:
     return f"{_prefix(job)}{index}"
 
 
+def _seal_of(job: Job) -> str:
+    return f"refill-sealed-{job.backfill_uid}"
+
+
 def _prefix(job: Job) -> str:
     return f"refill-{job.backfill_uid}-"
 
@@ -69,17 +73,35 @@ def _group(name: str) -> Any:
 
 def find(cluster: Cluster, job: Job, index: int, topic: str) -> Marker | None:
     """Read at stable offsets, after the older attempts were fenced: nothing is still on its way."""
-    # by a consumer, not by the admin client: that one crashes in librdkafka when the group's
-    # coordinator has just moved. Read-committed is what makes it wait for stable offsets
-    consumer = Consumer(
-        cluster.settings(
-            **{
-                "group.id": name_of(job, index),
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-            }
-        )
-    )
+    text = _committed(cluster, name_of(job, index), topic)
+    return _parse(text) if text else None
+
+
+def is_sealed(cluster: Cluster, job: Job, topic: str) -> bool:
+    """Whether the backfill is over, its markers deleted or about to be."""
+    return _committed(cluster, _seal_of(job), topic) is not None
+
+
+def seal(cluster: Cluster, job: Job, topic: str) -> None:
+    """What stays when the markers go, until the broker forgets it: an attempt that slept through
+    the end of its backfill must not take the lack of a marker for work to do."""
+    consumer = _consumer(cluster, _seal_of(job))
+
+    def commit() -> None:
+        offsets = [TopicPartition(topic, 0, 1, "sealed")]
+        (said,) = consumer.commit(offsets=offsets, asynchronous=False)
+        if said.error is not None:
+            raise KafkaException(said.error)
+
+    try:
+        cluster.patiently(commit, FIND_SECONDS)
+    finally:
+        consumer.close()
+
+
+def _committed(cluster: Cluster, group: str, topic: str) -> str | None:
+    """The text beside the group's offset."""
+    consumer = _consumer(cluster, group)
 
     def look() -> TopicPartition:
         (offset,) = consumer.committed([TopicPartition(topic, 0)], FIND_SECONDS)
@@ -91,9 +113,21 @@ def find(cluster: Cluster, job: Job, index: int, topic: str) -> Marker | None:
         offset = cluster.patiently(look, FIND_SECONDS)
     finally:
         consumer.close()
-    if offset.offset < 0 or not offset.metadata:
-        return None
-    return _parse(offset.metadata)
+    return offset.metadata or None if offset.offset >= 0 else None
+
+
+def _consumer(cluster: Cluster, group: str) -> Consumer:
+    # not the admin client: that one crashes in librdkafka when the group's coordinator has just
+    # moved. Read-committed is what makes it wait for stable offsets
+    return Consumer(
+        cluster.settings(
+            **{
+                "group.id": group,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+    )
 
 
 def delete_all(cluster: Cluster, job: Job) -> None:

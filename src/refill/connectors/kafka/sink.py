@@ -58,6 +58,8 @@ class KafkaSink(Sink):
                 marker = markers.find(self._cluster, job, ticket.index, self._options.topic)
                 if marker is not None:
                     return _standing(marker, ticket)
+                if markers.is_sealed(self._cluster, job, self._options.topic):
+                    raise Superseded("The backfill of this slice is over.")
                 producer.begin_transaction()
                 slice_ = _OpenSlice(producer, self._options.topic, limit, seconds)
                 return self._deliver(slice_, job, ticket, schema, batches)
@@ -75,6 +77,7 @@ class KafkaSink(Sink):
         return [marker.written if marker else None for marker in found]
 
     def seal(self, job: Job) -> None:
+        markers.seal(self._cluster, job, self._options.topic)
         markers.delete_all(self._cluster, job)
 
     def close(self) -> None:
