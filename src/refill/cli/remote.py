@@ -68,6 +68,12 @@ class RemoteBackfills:
 
     def parts(self, backfill_id: str, noun: str) -> Iterator[Mapping[str, Any]]:
         """Its `slices`, or its `rejects`."""
+        if not _is_sink(backfill_id):
+            raise Stopped(
+                f"A transfer's backfill has runs, and no {noun} to list: `refill backfills show "
+                f"{backfill_id}` says why dates failed, and GET /v1/teams/{self._client.team}"
+                "/transfers/ID/runs lists the runs."
+            )
         return self._client.pages(f"{self._path(backfill_id)}/{noun}")
 
     def _sink_backfills(self) -> Iterator[View]:

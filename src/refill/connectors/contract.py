@@ -47,7 +47,8 @@ class Options(BaseModel):
     All others say what is written, and are frozen into the backfill.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # an error's text reaches logs and answers, and a value may be a secret
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     live: ClassVar[frozenset[str]] = frozenset()
 
 
@@ -198,6 +199,9 @@ class Connector:
     guarantee_note: str = ""
     seals: bool = False
     fading_markers: bool = False  # `delivered` knows, for some days, what lost attempts delivered
+    # what two destinations have in common when a transfer's table is the same table in both,
+    # from their options and the table's name; None: all options that say where, and the name
+    target_of: Callable[[Any, str], tuple[object, ...]] | None = None
     takes_messages: bool = False  # delivers the message envelope rather than rows
     extra: str | None = None  # the extra of the distribution that brings its driver
     driver: str | None = None  # the module of that driver: absent, opening says what to install

@@ -36,6 +36,9 @@ class Table(Record):
     primary_key: tuple[str, ...] = ()
     # a unique index over columns that are all NOT NULL, where there is no primary key
     unique_key: tuple[str, ...] = ()
+    # full names of the tables that it is a partition of or inherits from, all the way up: who
+    # reads one of them reads its rows too
+    parents: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -1,14 +1,14 @@
 """Backfills of sinks: one table, delivered again."""
 
 import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from refill.connectors.contract import Connector
 from refill.domain.backfill import Backfill, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
-from refill.domain.pipeline import Database, Kind, Sink, Spec
+from refill.domain.pipeline import Database, Kind, Selection, Sink, Spec
 from refill.domain.slice import Reject, Slice
 from refill.domain.table import Table
 from refill.planning.filters import check_filter
@@ -97,58 +97,44 @@ class Backfills:
         *,
         uid: str,
         user_id: int | None,
-        origin: Origin = Origin.REQUEST,
     ) -> Backfill:
         """`uid` names what a repeated request made the first time."""
         if is_repeatable(uid) and (made := self._find(sink.team_id, uid)) is not None:
             return made
-        spec = self._freeze(sink, request)
-        table = _table_of(spec).full_name
+        return self.insert(self._new(sink, self._freeze(sink, request), request, uid, user_id))
+
+    def prepare_initial(self, sink: Sink, *, user_id: int | None) -> tuple[NewBackfill, ...]:
+        """One per table that the sink covers, all of them checked and none stored. The sink need
+        not be stored either; those that a repeated request made already are left out."""
+        names = named_tables(sink.selection)
+        database = self._store.get_database(sink.team_id, sink.database_id)
         try:
-            return self._store.insert_backfill(
-                NewBackfill(
-                    uid=uid,
-                    team_id=sink.team_id,
-                    kind=Kind.SINK,
-                    pipeline_id=sink.id,
-                    pipeline_name=sink.name,
-                    origin=origin,
-                    spec=spec,
-                    table=table,
-                    # the limit is the backfill's: one pack at a time keeps to it
-                    max_concurrent=1 if request.max_rows_per_second else None,
-                    reason=request.reason,
-                    created_user_id=user_id,
-                    holds=(table,),
-                    seals=self._connectors[sink.destination_type].seals,
-                )
-            )
+            database = self._catalogue.read_now(database)
+        except (TransientError, TerminalError) as exc:
+            if names is None:
+                raise Invalid.of(
+                    "initial_backfill",
+                    f"the tables of {database.name} are not known, and cannot be listed now: "
+                    f"{exc.message}",
+                    reason=exc.code,
+                ) from exc
+        if names is None:
+            names = _initial_tables(sink.selection, database.catalogue)
+        uids = {name: str(uuid.uuid5(uuid.UUID(sink.id), name)) for name in names}
+        return tuple(
+            self._new_initial(sink, database, name, uid, user_id)
+            for name, uid in uids.items()
+            if self._find(sink.team_id, uid) is None
+        )
+
+    def insert(self, new: NewBackfill) -> Backfill:
+        try:
+            return self._store.insert_backfill(new)
         except Conflict as exc:
             other = exc.other
-            if isinstance(other, Backfill) and other.uid == uid:
+            if isinstance(other, Backfill) and other.uid == new.uid:
                 return other
-            raise _in_the_way(table, other) from exc
-
-    def submit_initial(self, sink: Sink, *, user_id: int | None) -> tuple[Backfill, ...]:
-        """One per table that the sink covers."""
-        names = named_tables(sink.selection)
-        if names is None:
-            database = self._store.get_database(sink.team_id, sink.database_id)
-            names = tuple(
-                table.full_name
-                for table in database.catalogue
-                if table.kind in _TABLES and covers(sink.selection, table.full_name)
-            )
-        return tuple(
-            self.submit(
-                sink,
-                BackfillRequest(table=name, reason="initial backfill of the sink"),
-                uid=str(uuid.uuid5(uuid.UUID(sink.id), name)),
-                user_id=user_id,
-                origin=Origin.INITIAL,
-            )
-            for name in names
-        )
+            raise _in_the_way(new.table or "", other) from exc
 
     def preview(self, sink: Sink, request: BackfillRequest) -> Preview:
         """Creates nothing: the same bounds and the same plan as the worker's."""
@@ -243,7 +229,54 @@ class Backfills:
         not be asked about is frozen by its name, and the rest of it when it is planned."""
         name = choose_table(sink, request.table)
         database = self._store.get_database(sink.team_id, sink.database_id)
+        table = self._catalogue.find_now(database, name)
+        return self._spec(sink, database, name, table, request)
+
+    def _new(
+        self, sink: Sink, spec: Spec, request: BackfillRequest, uid: str, user_id: int | None
+    ) -> NewBackfill:
+        table = _table_of(spec).full_name
+        return NewBackfill(
+            uid=uid,
+            team_id=sink.team_id,
+            kind=Kind.SINK,
+            pipeline_id=sink.id,
+            pipeline_name=sink.name,
+            spec=spec,
+            table=table,
+            # the limit is the backfill's: one pack at a time keeps to it
+            max_concurrent=1 if request.max_rows_per_second else None,
+            reason=request.reason,
+            created_user_id=user_id,
+            holds=(table,),
+            seals=self._connectors[sink.destination_type].seals,
+        )
+
+    def _new_initial(
+        self, sink: Sink, database: Database, name: str, uid: str, user_id: int | None
+    ) -> NewBackfill:
+        request = BackfillRequest(table=name, reason="initial backfill of the sink")
         table = self._catalogue.find(database, name)
+        try:
+            spec = self._spec(sink, database, name, table, request)
+        except Invalid as exc:
+            # one of many: without its name nobody knows which
+            fields = {
+                field: [f"{name}: {problem}" for problem in problems]
+                for field, problems in exc.fields.items()
+            }
+            raise Invalid(f"{name}: {exc.message}", fields, reason=exc.reason) from exc
+        new = self._new(sink, spec, request, uid, user_id)
+        return replace(new, origin=Origin.INITIAL)
+
+    def _spec(
+        self,
+        sink: Sink,
+        database: Database,
+        name: str,
+        table: Table | None,
+        request: BackfillRequest,
+    ) -> Spec:
         if table is None:
             raise Invalid.of("table", f"{database.name} has no table {name}")
         connector = self._connectors[sink.destination_type]
@@ -273,6 +306,16 @@ class Backfills:
             check_sql(sink.transform, table)
         check_filter(sink.filter, table.columns)
         return freeze_table(spec, table)
+
+
+def _initial_tables(selection: Selection, catalogue: Iterable[Table]) -> tuple[str, ...]:
+    """What the selection covers, without what a table above it delivers already."""
+    covered = {
+        table.full_name: table
+        for table in catalogue
+        if table.kind in _TABLES and covers(selection, table.full_name)
+    }
+    return tuple(name for name, table in covered.items() if not covered.keys() & set(table.parents))
 
 
 def _table_of(spec: Spec) -> Table:

@@ -1,11 +1,12 @@
-"""What is known of a database's tables: stored when it was added or refreshed, looked up live once
-on a miss."""
+"""What is known of a database's tables: stored when it was added or refreshed, and looked up live,
+once, where it must be right or is not stored."""
 
 import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
+from dataclasses import replace
 
 from refill.clock import Clock
 from refill.connectors.contract import Connector, Context, Source
@@ -85,18 +86,38 @@ class Catalogue:
         except (FutureTimeout, TransientError, TerminalError):
             return
 
+    def read_now(self, database: Database) -> Database:
+        """With its tables as they are now; as stored where the source does not answer in two
+        seconds. SourceUnavailable, or why it refused us, when none are stored either."""
+        future = self._threads.submit(self.refresh, database)
+        future.add_done_callback(_log_failure)
+        try:
+            return replace(database, catalogue=future.result(LOOK_SECONDS))
+        except (FutureTimeout, TransientError, TerminalError) as exc:
+            if database.catalogue:
+                return database
+            if isinstance(exc, RefillError):
+                raise
+            raise SourceUnavailable(
+                f"{database.name} did not list its tables in {LOOK_SECONDS:g} seconds; try again."
+            ) from exc
+
     def find(self, database: Database, name: str) -> Table | None:
-        """The table of that name: as stored, else by one live look of two seconds at most. One
-        without columns: the source did not answer, and what is wrong shows when it is read."""
+        """The table of that name: as stored, else as `find_now` finds it."""
+        return _stored(database, name) or self.find_now(database, name)
+
+    def find_now(self, database: Database, name: str) -> Table | None:
+        """The table as it is now, by one look of two seconds at most; as stored where the source
+        does not answer. One without columns: nobody knows it, and what is wrong shows when it is
+        read."""
         schema, table_name = split_name(name)
-        for table in database.catalogue:
-            if (table.schema_name, table.name) == (schema, table_name):
-                return table
         future = self._threads.submit(self._look, database, schema, table_name)
         try:
             return future.result(LOOK_SECONDS)
         except (FutureTimeout, TransientError, TerminalError):
-            return Table(schema_name=schema, name=table_name, columns=())
+            future.cancel()  # one that still waits for a thread has nobody to look for
+            unknown = Table(schema_name=schema, name=table_name, columns=())
+            return _stored(database, name) or unknown
 
     def describe(self, database: Database, query: str) -> tuple[Column, ...]:
         """The columns that a query with a bound :date returns; none: the source did not answer in
@@ -117,12 +138,18 @@ class Catalogue:
         if table is not None:
             # read again: a refresh may have come in between
             kept = self._store.get_database(database.team_id, database.id).catalogue
-            others = [known for known in kept if known.full_name != table.full_name]
-            self._store.save_catalogue(database.id, [*others, table], self._clock())
+            if table not in kept:
+                others = [known for known in kept if known.full_name != table.full_name]
+                self._store.save_catalogue(database.id, [*others, table], self._clock())
         return table
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _stored(database: Database, name: str) -> Table | None:
+    wanted = split_name(name)
+    return next((t for t in database.catalogue if (t.schema_name, t.name) == wanted), None)
 
 
 def _log_failure(future: "Future[tuple[Table, ...]]") -> None:

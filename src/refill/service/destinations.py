@@ -134,11 +134,16 @@ class Destinations:
         """What a backfill freezes: all but how to reach the system."""
         return frozen(self.connector(destination.type), destination.options)
 
-    def place(self, destination: Destination) -> tuple[object, ...]:
-        """Two destinations with the same place write into the same tables."""
-        secrets = secret_fields(self.connector(destination.type).options_model)
+    def target(self, destination: Destination, table: str) -> tuple[object, ...]:
+        """Two transfers with the same target would write into one table."""
+        connector = self.connector(destination.type)
+        if connector.target_of is not None:
+            options = parse_options(connector, destination.options)
+            return (destination.type, *connector.target_of(options, table))
+        secrets = secret_fields(connector.options_model)
         return (
             destination.type,
+            table,
             *sorted(
                 (name, repr(value))
                 for name, value in destination.options.items()
@@ -148,13 +153,15 @@ class Destinations:
 
     def _check_place(self, moved: Destination) -> None:
         """A destination must not move to where another one's transfers write the same table."""
-        place = self.place(moved)
-        tables = {transfer.destination_table for transfer in self.usage(moved.team_id, moved.id)}
+        targets = {
+            self.target(moved, transfer.destination_table)
+            for transfer in self.usage(moved.team_id, moved.id)
+        }
         for other in self._store.list_destinations(moved.team_id):
-            if other.id == moved.id or self.place(other) != place:
+            if other.id == moved.id:
                 continue
             for transfer in self.usage(moved.team_id, other.id):
-                if transfer.destination_table in tables:
+                if self.target(other, transfer.destination_table) in targets:
                     raise Invalid.of(
                         "fields",
                         f"transfer {transfer.id} writes the table {transfer.destination_table} "

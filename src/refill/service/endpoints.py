@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from refill.clock import Clock
+from refill.connectors.webhook import CONTENT_TYPE, OWN_HEADERS, says_our_content_type
 from refill.domain.errors import InUse, Invalid, NotFound
 from refill.domain.pipeline import HttpEndpoint
 from refill.service.databases import check_name
@@ -115,3 +116,8 @@ def _check(endpoint: HttpEndpoint) -> None:
         for name, value in headers.items():
             if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
                 raise Invalid.of(field, f"{name!r} is not a header that can be sent")
+            if name.lower() in OWN_HEADERS and not says_our_content_type(name, value):
+                raise Invalid.of(
+                    field,
+                    f"{name} is set by refill itself, Content-Type to {CONTENT_TYPE}; leave it out",
+                )

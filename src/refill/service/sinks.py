@@ -67,7 +67,8 @@ class Sinks:
         self._checks = checks
         self._clock = clock
 
-    def create(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
+    def prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
+        """The sink, checked and not yet stored; the stored one for a request made before."""
         try:
             return self._store.get_sink(team_id, uid)  # the same request again
         except NotFound:
@@ -88,7 +89,14 @@ class Sinks:
             created_at=now,
             updated_at=now,
         )
-        return self._store.insert_sink(self._applied(blank, draft, database))
+        return self._applied(blank, draft, database)
+
+    def insert(self, sink: Sink) -> Sink:
+        """What `prepare` made; one that is stored already stays as it is."""
+        try:
+            return self._store.get_sink(sink.team_id, sink.id)
+        except NotFound:
+            return self._store.insert_sink(sink)
 
     def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> Sink:
         """What is not given stays; running backfills go on as they were frozen."""

@@ -1,6 +1,6 @@
 """Backfills of transfers: a range of dates, run again."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -205,7 +205,13 @@ class TransferBackfills:
         ]
         return tuple(sorted(found, key=lambda failure: failure.date))
 
-    def _check_failed(self, backfill: Backfill, dates: Iterable[date]) -> None:
+    def _check_failed(self, backfill: Backfill, dates: Collection[date]) -> None:
+        if not backfill.planned and set(dates) != set(backfill.spec.dates):
+            raise Invalid.of(
+                "dates",
+                "the backfill failed before it had runs, and can only be retried whole; leave "
+                "dates out, or create a backfill of these dates.",
+            )
         failed = {failure.date for failure in self.failures(backfill)}
         for day in sorted(dates):
             if day not in failed:

@@ -53,7 +53,7 @@ class TransferFreezer:
             columns = tuple(kept) or self._catalogue.describe(database, transfer.query)
             # a query has no name of its own; its columns stand where a table's would
             return Table(schema_name="", name="query", kind="q", columns=columns)
-        table = self._catalogue.find(database, transfer.table or "")
+        table = self._catalogue.find_now(database, transfer.table or "")
         if table is None:
             raise _mend(f"its table {transfer.table} is not in {database.name} any more")
         wanted = {*transfer.columns, transfer.date_column or ""} - {""}

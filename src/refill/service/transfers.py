@@ -151,19 +151,14 @@ class Transfers:
         self, destination: Destination, reading: Reading, transfer_id: int | None
     ) -> list[Problem]:
         """Two transfers that write the same table would take turns at deleting each other's
-        dates, also where two destinations name the same place."""
-        place = self._destinations.place(destination)
-        same_place = {
-            other.id
-            for other in self._store.list_destinations(destination.team_id)
-            if self._destinations.place(other) == place
-        }
+        dates, also where two destinations lead to the same table by other names."""
+        target = self._destinations.target(destination, reading.destination_table)
+        places = {other.id: other for other in self._store.list_destinations(destination.team_id)}
         for other in self._store.list_transfers(destination.team_id):
-            if (
-                other.id != transfer_id
-                and other.destination_id in same_place
-                and other.destination_table == reading.destination_table
-            ):
+            place = places.get(other.destination_id)
+            if other.id == transfer_id or place is None:
+                continue
+            if self._destinations.target(place, other.destination_table) == target:
                 message = (
                     f"transfer {other.id} ({other.name}) writes the table "
                     f"{reading.destination_table} already; choose another destination_table"

@@ -95,6 +95,19 @@ def cancel(connection: sa.Connection, row: sa.RowMapping, user_id: int | None, n
     end(connection, row, Status.CANCELLED, now, cancelled_user_id=user_id)
 
 
+def rename_all(connection: sa.Connection, kind: Kind, pipeline_id: str, name: str) -> None:
+    """Every backfill of a pipeline that has another name now: it is addressed by that name."""
+    stale = (
+        backfills.c.kind == kind.value,
+        backfills.c.pipeline_id == pipeline_id,
+        backfills.c.pipeline_name != name,
+    )
+    # locked in the order of their ids first: an update alone takes them in any order
+    rows = sa.select(backfills.c.id).where(*stale).order_by(backfills.c.id).with_for_update()
+    if connection.execute(rows).all():
+        connection.execute(backfills.update().where(*stale).values(pipeline_name=name))
+
+
 def cancel_all(connection: sa.Connection, kind: Kind, pipeline_id: str, now: int) -> None:
     """Every active backfill of a pipeline that goes away."""
     query = (

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from refill.domain.pipeline import Condition, Kind, Schedule, Selection, Sink, SinkTable, Transfer
-from refill.store.changes import cancel_all
+from refill.store.changes import cancel_all, rename_all
 from refill.store.connections import Connections, by_id_or_name, expect_one
 from refill.store.rows import (
     from_json,
@@ -63,6 +63,7 @@ class Pipelines(Connections):
         )
         with named("sink", sink.name), self._backend.write() as connection:
             expect_one(connection.execute(query), "sink", sink.id)
+            rename_all(connection, Kind.SINK, sink.id, sink.name)
         return self.get_sink(sink.team_id, sink.id)
 
     def delete_sink(self, team_id: int, sink_id: str) -> None:

@@ -1,6 +1,8 @@
 """Rows to records and back: times, JSON, counters."""
 
 import dataclasses
+import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -18,6 +20,7 @@ from refill.domain.table import Record, Table
 AnyRow = sa.RowMapping | Mapping[str, Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONG_INTEGER = re.compile(r"[0-9]{19}")
 _EXTENT: TypeAdapter[Any] = TypeAdapter(Extent)
 _TABLES: TypeAdapter[tuple[Table, ...]] = TypeAdapter(tuple[Table, ...])
 
@@ -45,11 +48,18 @@ def to_datetime_or_none(micros: int | None) -> datetime | None:
 
 
 def to_json(value: Any) -> str:
-    return orjson.dumps(value, default=_plain).decode()
+    try:
+        return orjson.dumps(value, default=_plain).decode()
+    except orjson.JSONEncodeError as exc:
+        if "64-bit" not in str(exc):
+            raise
+        # orjson knows no longer integers; json does, and is slower
+        return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(text: str) -> Any:
-    return orjson.loads(text)
+    # orjson reads an integer beyond 64 bits as the float nearest to it
+    return json.loads(text) if _LONG_INTEGER.search(text) else orjson.loads(text)
 
 
 def tables_to_json(tables: Iterable[Table]) -> str:

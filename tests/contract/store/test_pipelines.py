@@ -137,6 +137,17 @@ def test_updates_are_kept(store: Store) -> None:
     assert store.update_endpoint(headed) == headed
 
 
+def test_a_sink_takes_its_backfills_along_to_its_new_name(store: Store) -> None:
+    database = store.insert_database(make_database())
+    sink = store.insert_sink(make_sink(database.id))
+    other = store.insert_sink(make_sink(database.id, name="other"))
+    own = store.insert_backfill(new_sink_backfill(pipeline_id=sink.id))
+    others = store.insert_backfill(new_sink_backfill(pipeline_id=other.id, pipeline_name="other"))
+    store.update_sink(dataclasses.replace(sink, name="renamed"))
+    assert store.get_backfill(1, own.id).pipeline_name == "renamed"
+    assert store.get_backfill(1, others.id) == others
+
+
 def test_the_catalogue_is_saved_apart_and_left_out_of_lists(store: Store) -> None:
     database = store.insert_database(make_database(catalogue=(), catalogue_at=None))
     tables = (make_table("a"), make_table("b"))

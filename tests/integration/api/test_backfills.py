@@ -53,6 +53,15 @@ def test_a_sink_is_addressed_by_id_or_by_name(server: Running, api: httpx.Client
     assert answer(api.get(f"/api/sinks/{sink['name']}/backfills/{made['id']}"), 200) == made
 
 
+def test_the_teams_list_goes_by_the_new_name_of_a_sink(server: Running, api: httpx.Client) -> None:
+    path, made = server.make_backfill(api)
+    name = server.name("renamed")
+    answer(api.patch(path.removesuffix("/backfills"), json={"name": name}), 200)
+    (listed,) = (b for b in answer(api.get("/api/backfills"), 200)["data"] if b["id"] == made["id"])
+    assert listed["sink_consumer"] == name
+    answer(api.get(f"/api/sinks/{listed['sink_consumer']}/backfills/{made['id']}"), 200)
+
+
 def test_a_list_has_the_newest_first_and_nothing_beside_the_data(
     server: Running, api: httpx.Client
 ) -> None:

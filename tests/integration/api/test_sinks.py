@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from refill.connectors.webhook import WebhookOptions, with_endpoint
 from tests.integration.api.running import Running, answer
 
 ENDPOINTS = "/api/destinations/http_endpoints"
@@ -200,6 +201,8 @@ def test_an_endpoint_keeps_its_encrypted_headers_to_itself(
         ({"headers": {"a": "c\r\nX: y"}}, "headers"),
         ({"encrypted_headers": {"": "c"}}, "encrypted_headers"),
         ({"headers": {"a": 1}}, "headers.a"),
+        ({"headers": {"content-TYPE": "text/xml"}}, "headers"),
+        ({"encrypted_headers": {"Host": "elsewhere"}}, "encrypted_headers"),
     ],
 )
 def test_an_endpoint_that_cannot_be_sent_to_is_422(
@@ -208,3 +211,21 @@ def test_an_endpoint_that_cannot_be_sent_to_is_422(
     asked = {"name": "never", "url": "https://hooks.example/", **changes}
     refusal = answer(api.post(ENDPOINTS, json=asked), 422)
     assert field in refusal["validation_errors"]
+
+
+def test_an_update_to_a_header_that_refill_sets_is_422_and_names_it(
+    server: Running, api: httpx.Client
+) -> None:
+    asked = {"name": server.name("hook"), "url": "https://hooks.example/"}
+    path = f"{ENDPOINTS}/{answer(api.post(ENDPOINTS, json=asked), 201)['id']}"
+    refusal = answer(api.patch(path, json={"headers": {"Content-Type": "text/xml"}}), 422)
+    assert "Content-Type" in refusal["validation_errors"]["headers"][0]
+
+
+def test_the_content_type_that_is_sent_anyway_may_be_written_out(
+    server: Running, api: httpx.Client
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    asked = {"name": server.name("hook"), "url": "https://hooks.example/", "headers": headers}
+    assert answer(api.post(ENDPOINTS, json=asked), 201)["headers"] == headers
+    WebhookOptions(**with_endpoint({}, asked["url"], headers))

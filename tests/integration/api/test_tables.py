@@ -1,6 +1,5 @@
 """Sinks and backfills against the tables of a real database."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -8,34 +7,7 @@ import psycopg
 import pytest
 
 from tests.integration.api.running import Running, answer
-from tests.servers.postgres import PostgresServer
-
-TABLES = """
-CREATE TABLE orders (id bigint PRIMARY KEY, region text, amount numeric, placed timestamptz);
-INSERT INTO orders SELECT n, 'r' || n % 3, n, now() FROM generate_series(-50, 99950) n;
-CREATE TABLE lines (b int, a int, note text, PRIMARY KEY (a, b));
-CREATE TABLE codes (code text NOT NULL UNIQUE, label json);
-CREATE TABLE heap (label text, doc json);
-INSERT INTO heap SELECT 'x' || n FROM generate_series(1, 100) n;
-CREATE VIEW recent AS SELECT * FROM orders;
-CREATE SCHEMA "other place";
-CREATE TABLE "other place"."Mixed Case" (id int PRIMARY KEY);
-ANALYZE;
-"""
-
-
-@pytest.fixture(scope="module")
-def database_url(postgres: PostgresServer) -> str:
-    url = postgres.create_database()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(TABLES)
-    return url
-
-
-@pytest.fixture(scope="module")
-def database(server: Running, database_url: str) -> Iterator[dict[str, Any]]:
-    with server.client() as api:
-        yield server.make_database(api, url=database_url)
+from tests.servers.postgres import PostgresServer, free_port
 
 
 @pytest.fixture
@@ -323,16 +295,44 @@ def test_a_sink_that_names_a_table_that_is_not_there_is_422(
     assert "no column nope" in groups["tables"][0]
 
 
-def test_an_initial_backfill_starts_one_per_table(
+def test_a_filter_compares_with_a_number_of_any_length(
+    server: Running, api: httpx.Client, database: dict[str, Any]
+) -> None:
+    long = 20_000_000_000_000_000_000
+    asked = [{"column_name": "amount", "operator": "<", "comparison_value": long}]
+    sink = server.make_sink(
+        api, database=database["name"], filter=asked, annotations={"number": long}
+    )
+    shown = answer(api.get(f"/api/sinks/{sink['id']}"), 200)
+    assert shown["filter"][0]["comparison_value"] == long
+    assert shown["annotations"] == {"number": long}
+    answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
+
+
+def test_a_backfill_freezes_the_columns_that_are_there_now(
+    server: Running, api: httpx.Client, postgres: PostgresServer
+) -> None:
+    url = postgres.create_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+        database = server.make_database(api, url=url)
+        sink = server.make_sink(api, database=database["name"])
+        connection.execute("ALTER TABLE orders ADD COLUMN note text")
+        made = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
+    frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.table
+    assert frozen is not None
+    assert [column.name for column in frozen.columns] == ["id", "note"]
+    kept = server.store.get_database(1, database["id"]).catalogue
+    assert kept == (frozen,)
+
+
+def test_a_backfill_goes_by_the_stored_table_while_the_source_is_away(
     server: Running, api: httpx.Client, database_url: str
 ) -> None:
     database = server.make_database(api, url=database_url)
-    sink = server.make_sink(
-        api, database=database["name"], source={"exclude_tables": ["heap"]}, initial_backfill=True
-    )
-    path = f"/api/sinks/{sink['name']}/backfills"
-    tables = {one["table"] for one in answer(api.get(path), 200)["data"]}
-    # tables only: a view has to be asked for, with a column to go by
-    expected = {"public.orders", "public.lines", "public.codes", "other place.Mixed Case"}
-    assert tables == expected
-    assert len(sink["active_backfills"]) == 4
+    sink = server.make_sink(api, database=database["name"])
+    answer(api.patch(f"/api/postgres_databases/{database['id']}", json={"port": free_port()}), 200)
+    made = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
+    frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.table
+    assert frozen is not None
+    assert len(frozen.columns) == 4

@@ -20,7 +20,7 @@ from tests.servers.postgres import PostgresServer, free_port, running_postgres
         ({"database": "nowhere"}, SourceRefused, 'database "nowhere" does not exist'),
         ({"port": free_port()}, SourceUnavailable, "refused"),
         ({"hostname": "no-such-host.invalid"}, SourceUnavailable, "could not be resolved"),
-        ({"hostname": "169.254.169.254"}, SourceRefused, "not allowed"),
+        ({"hostname": "169.254.169.254"}, SourceRefused, "no database can be"),
         ({"ssl": True}, SourceRefused, "SSL"),
     ],
 )

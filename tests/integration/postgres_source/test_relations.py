@@ -106,6 +106,35 @@ def test_a_foreign_table_alone_and_as_a_partition(bed: Bed, postgres: PostgresSe
     assert numbers(rows) == [-2, -1, *range(1, 501)]
 
 
+def test_partitions_are_found_by_name_and_not_listed(bed: Bed) -> None:
+    bed.sql.execute("CREATE SCHEMA parts")
+    bed.sql.execute("CREATE TABLE logs (id integer, day date) PARTITION BY RANGE (day)")
+    bed.sql.execute(
+        "CREATE TABLE parts.logs_2026 PARTITION OF logs FOR VALUES FROM ('2026-01-01') "
+        "TO ('2027-01-01') PARTITION BY RANGE (day)"
+    )
+    bed.sql.execute(
+        "CREATE TABLE logs_2026_01 PARTITION OF parts.logs_2026 "
+        "FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')"
+    )
+    assert [table.full_name for table in bed.source.catalogue()] == ["public.logs"]
+    found = bed.source.find_table("public", "logs_2026_01")
+    assert found is not None
+    assert found.parents == ("parts.logs_2026", "public.logs")
+
+
+def test_a_table_that_inherits_is_listed_with_those_above_it(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE places (id integer)")
+    bed.sql.execute("CREATE TABLE cities (mayor text) INHERITS (places)")
+    bed.sql.execute("CREATE TABLE capitals (country text) INHERITS (cities)")
+    parents = {table.name: table.parents for table in bed.source.catalogue()}
+    assert parents == {
+        "places": (),
+        "cities": ("public.places",),
+        "capitals": ("public.cities", "public.places"),
+    }
+
+
 def test_names_of_every_sort(bed: Bed) -> None:
     names = [
         "select",

@@ -48,6 +48,18 @@ def test_a_backfill_that_could_not_be_planned_says_why_for_every_date(
     assert answer(api.get(path))["data"]["status"] == "COMPLETED"
 
 
+def test_a_backfill_that_could_not_be_planned_is_retried_whole(
+    stage: Stage, api: httpx.Client
+) -> None:
+    made = stage.make_backfill(stage.make_transfer(), "2024-01-01", "2024-01-02")
+    stage.fail_plan("PostgreSQL refused the password.")
+    path = f"/backfills/{made['transfer_backfill_id']}/retries"
+    refused = answer(api.post(path, json={"dates": ["2024-01-02"]}), 422)
+    assert "failed before it had runs" in refused["error"]["description"]
+    answer(api.post(path, json={"dates": ["2024-01-02", "2024-01-01"]}))
+    assert len(stage.plan_and_run()) == 2
+
+
 def test_only_a_failed_backfill_is_retried(stage: Stage, api: httpx.Client) -> None:
     made = stage.make_backfill(stage.make_transfer())
     path = f"/backfills/{made['transfer_backfill_id']}"

@@ -198,6 +198,24 @@ def test_two_transfers_may_not_share_a_table(shared_stage: Stage, shared_api: ht
     assert problems(shared_api, other_table) == {}
 
 
+def test_two_transfers_may_not_share_a_table_by_two_names(
+    shared_stage: Stage, shared_api: httpx.Client
+) -> None:
+    def to(table: str, **fields: Any) -> dict[str, Any]:
+        reach = {"hostname": "db.example", "database": "copies", "username": "writer"}
+        destination = shared_stage.make_destination(type="postgres", fields={**reach, **fields})
+        return shared_stage.transfer_body(
+            destination_id=destination, settings={**SETTINGS, "destination_table": table}
+        )
+
+    answer(shared_api.post("/transfers", json=to("visits")), 201)
+    taken = {"destination_table": "notUnique"}
+    assert problems(shared_api, to("visits", schema="public")) == taken
+    assert problems(shared_api, to("public.visits", username="other")) == taken
+    assert problems(shared_api, to("visits", schema="other")) == {}
+    assert problems(shared_api, to("visits", database="elsewhere")) == {}
+
+
 def test_two_transfers_may_not_share_a_name(shared_stage: Stage, shared_api: httpx.Client) -> None:
     name = answer(shared_api.get(f"/transfers/{shared_stage.make_transfer()}"))["display_name"]
     body = shared_stage.transfer_body(display_name=name)
@@ -219,6 +237,8 @@ def test_a_transfer_is_no_problem_for_itself(shared_stage: Stage, shared_api: ht
         ({"data_source_settings": [{"field_id": "table", "value": [1]}]}, 400),
         ({"destination_id": "1"}, 400),
         ({"destination_id": 2**63}, 400),
+        ({"schema_id": 2**63}, 400),
+        ({"transfer_type": 20_000_000_000_000_000_000}, 400),
         ({"colour": "red"}, 422),
         ({"data_source_settings": [{"field_id": "table"}, {"field_id": "table"}]}, 422),
     ],
@@ -342,3 +362,23 @@ def test_a_data_source_connection_is_the_database(stage: Stage, api: httpx.Clien
     assert made == {"connection_id": database.id, "login_url": None, "connect_url": None}
     answer(api.post("/data-source-connections", json={**body, "data_source_id": "x"}), 422)
     answer(api.post("/data-source-connections", json={**body, "destination_type": "x"}), 422)
+
+
+@pytest.mark.postgres
+def test_a_backfill_freezes_the_columns_that_are_there_now(
+    stage: Stage, api: httpx.Client, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE orders (id bigint PRIMARY KEY, day date, added text)")
+        info = connection.info
+        place = {
+            "hostname": info.host,
+            "port": info.port,
+            "database": info.dbname,
+            "username": info.user,
+            "password": info.password,
+        }
+    database = stage.make_database(place)  # stored as ORDERS, which it was once
+    made = stage.make_backfill(stage.make_transfer(data_source_id=database.name))
+    spec = stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
+    assert spec.columns == ("id", "day", "added")

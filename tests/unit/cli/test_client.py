@@ -148,6 +148,14 @@ def test_a_sinks_backfill_is_found_by_its_id_alone(serve: Serve, capsys: Any) ->
     assert server.asked[-1] == (f"PATCH {path}", {"state": "cancelled"})
 
 
+@pytest.mark.parametrize("noun", ["slices", "rejects"])
+def test_a_transfers_backfill_has_runs_to_look_at(serve: Serve, capsys: Any, noun: str) -> None:
+    server = serve({})
+    assert run(["backfills", noun, "12"]) == 1
+    assert "has runs" in capsys.readouterr().err
+    assert server.asked == []
+
+
 def test_list_shows_what_the_key_may_read(serve: Serve, capsys: Any) -> None:
     serve(
         {

@@ -3,9 +3,10 @@
 from typing import ClassVar
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from refill.connectors.contract import Connector, Options
+from refill.connectors.registry import load_connectors
 from refill.domain.errors import Invalid
 from refill.service.options import MASK, changed, frozen, masked, parse_options, reveal
 
@@ -48,3 +49,10 @@ def test_problems_are_told_by_field() -> None:
         "destination.loft": ["is required"],
         "destination.colour": ["is not a known key"],
     }
+
+
+def test_no_value_gets_into_the_text_of_an_error() -> None:
+    for connector in load_connectors().values():
+        with pytest.raises(ValidationError) as caught:
+            connector.options_model.model_validate({"nowhere": "hush-hush"})
+        assert "hush-hush" not in str(caught.value)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from refill.domain.backfill import Counters
 from refill.domain.errors import Invalid
+from refill.domain.pipeline import Condition, Operator
 from refill.store import cursor, rows
 
 
@@ -34,6 +35,33 @@ def test_counters_come_back_equal() -> None:
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(TypeError):
         rows.to_json(object())
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_values)
+def test_json_comes_back_exactly_however_long_its_integers_are(value: object) -> None:
+    text = rows.to_json(value)
+    assert rows.from_json(text) == value
+    assert rows.to_json(rows.from_json(text)) == text
+
+
+def test_a_record_with_a_long_integer_is_stored() -> None:
+    condition = Condition(column_name="n", operator=Operator.GT, comparison_value=2 * 10**19)
+    assert rows.from_json(rows.to_json((condition,)))[0]["comparison_value"] == 2 * 10**19
+
+
+def test_what_is_no_json_beside_a_long_integer_is_refused() -> None:
+    with pytest.raises(TypeError):
+        rows.to_json([2**70, object()])
 
 
 @given(st.integers(0, 10**17))

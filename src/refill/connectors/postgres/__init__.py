@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from refill.connectors.contract import Connector, Context, Guarantee
-from refill.connectors.postgres.options import PostgresOptions
+from refill.connectors.postgres.options import PostgresOptions, transfer_target
 
 if TYPE_CHECKING:
     from refill.connectors.contract import Sink, Source
@@ -21,6 +21,12 @@ def open_sink(options: PostgresOptions, context: Context) -> "Sink":
     return PostgresSink(options, context)
 
 
+def target_of(options: PostgresOptions, table: str) -> tuple[object, ...]:
+    """`orders` without a schema and `orders` in the schema `public` are one table."""
+    where = (options.hostname.lower(), options.port, options.database)
+    return (*where, *transfer_target(options, table))
+
+
 CONNECTOR = Connector(
     type="postgres",
     title="PostgreSQL",
@@ -28,6 +34,7 @@ CONNECTOR = Connector(
     is_source=True,
     is_sink=True,
     is_destination=True,
+    target_of=target_of,
     guarantee=Guarantee.REPLACE,
     guarantee_note="a slice is one transaction together with its receipt row",
     open_source=open_source,

@@ -68,10 +68,26 @@ HAVING bool_and(a.attnotnull)
 ORDER BY i.indrelid, i.indisprimary DESC, i.indnkeyatts, i.indexrelid
 """
 
+_PARENTS = """
+WITH RECURSIVE up(oid, parent) AS (
+    SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i
+    WHERE i.inhrelid = ANY(%(oids)s::oid[])
+    UNION
+    SELECT u.oid, i.inhparent FROM up u JOIN pg_catalog.pg_inherits i ON i.inhrelid = u.parent
+)
+SELECT u.oid, array_agg(n.nspname || '.' || c.relname ORDER BY n.nspname, c.relname)
+FROM up u JOIN pg_catalog.pg_class c ON c.oid = u.parent
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+GROUP BY u.oid
+"""
+
 
 def read_catalogue(connection: Any) -> tuple[Table, ...]:
-    """Every relation that may be read, in the order of their names."""
-    relations = connection.execute(_RELATIONS + "ORDER BY n.nspname, c.relname").fetchall()
+    """Every relation that may be read, in the order of their names. Partitions are left out: the
+    partitioned table has their rows, and who wants one alone can name it."""
+    relations = connection.execute(
+        _RELATIONS + "AND NOT c.relispartition ORDER BY n.nspname, c.relname"
+    ).fetchall()
     return _describe(connection, relations)
 
 
@@ -122,6 +138,7 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
     for relation, is_primary, key in connection.execute(_KEYS, oids).fetchall():
         if set(key) <= {column.name for column in columns[relation]}:
             (primary if is_primary else unique).setdefault(relation, tuple(key))
+    parents = dict(connection.execute(_PARENTS, oids).fetchall())
     return tuple(
         Table(
             schema_name=schema,
@@ -130,6 +147,7 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
             columns=tuple(columns[oid]),
             primary_key=primary.get(oid, ()),
             unique_key=() if oid in primary else unique.get(oid, ()),
+            parents=tuple(parents.get(oid, ())),
         )
         for oid, schema, name, kind in relations
     )

@@ -1,9 +1,10 @@
 """Sessions: how every connection of ours to PostgreSQL is opened, by psycopg and by ADBC."""
 
-import ipaddress
 import socket
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
+from refill.connectors.addresses import is_forbidden
 from refill.connectors.postgres.options import PostgresOptions
 from refill.domain.errors import SourceRefused, SourceUnavailable
 
@@ -70,8 +71,8 @@ def conninfo(
 
 
 def resolve(hostname: str, port: int) -> list[str]:
-    """The addresses to connect to, looked up once. Link-local ones are where clouds keep their
-    metadata service, and no database: refused."""
+    """The addresses to connect to, looked up once. A database may be private or on this machine,
+    but never where a cloud serves its machines' credentials from."""
     try:
         found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
@@ -80,10 +81,11 @@ def resolve(hostname: str, port: int) -> list[str]:
         ) from exc
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))[:4]
     for address in addresses:
-        parsed = ipaddress.ip_address(address.split("%")[0])
-        mapped = getattr(parsed, "ipv4_mapped", None) or parsed
-        if mapped.is_link_local or mapped == ipaddress.ip_address("fd00:ec2::254"):
-            raise SourceRefused(f"{hostname!r} is a link-local address, which is not allowed.")
+        if is_forbidden(ip_address(address.partition("%")[0])):
+            raise SourceRefused(
+                f"{hostname!r} leads to {address}, where no database can be; use the database's "
+                "own address."
+            )
     return addresses
 
 

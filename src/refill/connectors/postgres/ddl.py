@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.contract import Job
-from refill.connectors.postgres.options import PostgresOptions
+from refill.connectors.postgres.options import PostgresOptions, split_name, transfer_target
 from refill.connectors.postgres.quoting import identifier, literal, names, qualified
 from refill.connectors.postgres.sink_errors import reason_of, sqlstate
 from refill.connectors.postgres.sink_session import SinkSession
@@ -67,18 +67,11 @@ class Target:
 def target_name(options: PostgresOptions, spec: Spec) -> tuple[str, str]:
     """(schema, table)."""
     if spec.kind is Kind.TRANSFER:
-        name = spec.destination_table or ""
-        return (options.schema_name, name) if options.schema_name else _split(name)
+        return transfer_target(options, spec.destination_table or "")
     if options.table is None:
         assert spec.table is not None
         return spec.table.schema_name, spec.table.name
-    return _split(options.table)
-
-
-def _split(name: str) -> tuple[str, str]:
-    """What stands before the first dot is the schema; `public` where there is none."""
-    schema, dot, table = name.partition(".")
-    return (schema, table) if dot else ("public", name)
+    return split_name(options.table)
 
 
 def key_of(spec: Spec, schema: "pa.Schema") -> tuple[str, ...]:

@@ -53,3 +53,14 @@ class PostgresOptions(Options):
         if "\x00" in value.get_secret_value():
             raise ValueError("must not contain a NUL")
         return value
+
+
+def transfer_target(options: PostgresOptions, table: str) -> tuple[str, str]:
+    """(schema, table) that a transfer writes."""
+    return (options.schema_name, table) if options.schema_name else split_name(table)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """What stands before the first dot is the schema; `public` where there is none."""
+    schema, dot, table = name.partition(".")
+    return (schema, table) if dot else ("public", name)

@@ -10,6 +10,7 @@ from refill.connectors.contract import Connector, Context, Guarantee, Options, S
 
 # set by us on every request
 OWN_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding"})
+CONTENT_TYPE = "application/json"
 
 
 class WebhookOptions(Options):
@@ -64,11 +65,19 @@ class WebhookOptions(Options):
         return headers
 
 
+def says_our_content_type(name: str, value: str) -> bool:
+    """People write this header out; it changes nothing, since every request has it."""
+    return name.lower() == "content-type" and value.strip().lower() == CONTENT_TYPE
+
+
 def with_endpoint(
     options: Mapping[str, Any], url: str, headers: Mapping[str, str]
 ) -> dict[str, Any]:
     """A sink's options with its HTTP endpoint looked up."""
-    return {**options, "url": url, "headers": {**options.get("headers", {}), **headers}}
+    sent = {
+        name: value for name, value in headers.items() if not says_our_content_type(name, value)
+    }
+    return {**options, "url": url, "headers": {**options.get("headers", {}), **sent}}
 
 
 def _open_sink(options: WebhookOptions, context: Context) -> Sink:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from refill.connectors.addresses import pin_public
-from refill.connectors.webhook import WebhookOptions
+from refill.connectors.webhook import CONTENT_TYPE, WebhookOptions
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 # of the 4xx, those that another try may change
@@ -52,7 +52,7 @@ class Receiver:
         self._headers = {
             **{name: value.get_secret_value() for name, value in options.headers.items()},
             "Host": parts.netloc,
-            "Content-Type": "application/json",
+            "Content-Type": CONTENT_TYPE,
             "User-Agent": "refill",
         }
         self._host = host

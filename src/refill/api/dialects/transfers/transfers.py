@@ -49,11 +49,11 @@ class TransferBody(Body):
     destination_id: int = Field(ge=1, le=MAX_ID)
     schedule: list[ScheduleBody] = Field(default_factory=list, max_length=20)
     data_source_settings: list[SettingBody] = Field(default_factory=list, max_length=100)
-    schema_id: int = 1
+    schema_id: int = Field(1, ge=-MAX_ID - 1, le=MAX_ID)
     accounts: list[Kept] = Field(default_factory=list)
     segments: list[Kept] = Field(default_factory=list)
     notification_recipients: list[str] = Field(default_factory=list)
-    transfer_type: int | None = None
+    transfer_type: int | None = Field(None, ge=-MAX_ID - 1, le=MAX_ID)
 
     def to_draft(self) -> TransferDraft:
         names = [setting.field_id for setting in self.data_source_settings]
