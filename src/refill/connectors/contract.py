@@ -202,6 +202,8 @@ class Connector:
     # what two destinations have in common when a transfer's table is the same table in both,
     # from their options and the table's name; None: all options that say where, and the name
     target_of: Callable[[Any, str], tuple[object, ...]] | None = None
+    # the option that names a place which a sink has for itself: a backfill replaces what is there
+    alone_at: str | None = None
     takes_messages: bool = False  # delivers the message envelope rather than rows
     extra: str | None = None  # the extra of the distribution that brings its driver
     driver: str | None = None  # the module of that driver: absent, opening says what to install

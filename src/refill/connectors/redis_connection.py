@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # commands on their way at once: enough to forget the round trip, little enough to hold
 PIPELINE_COMMANDS = 1000
 TIMEOUT_SECONDS = 15
-# a disk that is full, replicas that are away: they come back, and the client has no classes for them
+# a full disk, replicas that are away: they come back, and the client has no classes for them
 _PASSING = ("MISCONF", "NOREPLICAS")
 # a pipeline's errors begin with the command, which has the row in it
 _COMMAND = re.compile(r"^Command # \d+ .*? of pipeline caused error: ", re.DOTALL)

@@ -18,7 +18,8 @@ class RetryPolicy:
     def delay_seconds(self, fault: Fault, failures: int, rng: random.Random) -> float | None:
         """How long to wait before the next attempt; None: do not try again.
 
-        `failures` counts this one. What the other side asked for (Retry-After) is honoured, up to an hour.
+        `failures` counts this one. What the other side asked for (Retry-After) is honoured, up to
+        an hour.
         """
         if not fault.transient or failures >= self.max_failures:
             return None

@@ -49,7 +49,7 @@ class Service:
         self.sinks = Sinks(
             store=store,
             connectors=connectors,
-            checks=SinkChecks(store=store, catalogue=self.catalogue),
+            checks=SinkChecks(store=store, catalogue=self.catalogue, connectors=connectors),
             clock=clock,
         )
         self.backfills = Backfills(

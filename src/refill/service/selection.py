@@ -25,6 +25,17 @@ def covers(selection: Selection, table: str) -> bool:
     )
 
 
+def overlap(one: Selection, other: Selection) -> bool:
+    """Whether a table may be covered by both."""
+    for first, second in ((one, other), (other, one)):
+        names = named_tables(first)
+        if names is not None:
+            return any(covers(second, name) for name in names)
+    if one.include_schemas is not None and other.include_schemas is not None:
+        return bool(set(one.include_schemas) & set(other.include_schemas))
+    return True
+
+
 def named_tables(selection: Selection) -> tuple[str, ...] | None:
     """The tables that the sink names one by one; None when it covers schemas, or everything."""
     if selection.include_tables is None:

@@ -1,22 +1,30 @@
 """What must hold for a sink: its tables, the columns of its filter, its SQL, its endpoint."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from refill.connectors.contract import Connector
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import Condition, Database, Operator, Sink
 from refill.domain.table import Table
 from refill.planning.filters import check_filter
 from refill.service.catalogue import Catalogue
-from refill.service.selection import covers, full_name, named_tables
+from refill.service.selection import covers, full_name, named_tables, overlap
 from refill.store.port import PipelineStore
 
 
 class SinkChecks:
     """Against the catalogue; what a source that is down could not tell is accepted."""
 
-    def __init__(self, *, store: PipelineStore, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        *,
+        store: PipelineStore,
+        catalogue: Catalogue,
+        connectors: Mapping[str, Connector],
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
+        self._connectors = connectors
 
     def check(self, sink: Sink, database: Database) -> None:
         tables = self._named(sink, database)
@@ -32,6 +40,7 @@ class SinkChecks:
         endpoint = sink.destination_options.get("http_endpoint")
         if endpoint is not None:
             self._check_endpoint(sink.team_id, str(endpoint))
+        self._check_place(sink)
 
     def _named(self, sink: Sink, database: Database) -> tuple[Table, ...]:
         """The tables that the sink names, all of them known to be there."""
@@ -68,6 +77,20 @@ class SinkChecks:
         # a sink over whole schemas: each backfill checks again against its own table
         if not tables and covered and all(table.column(name) is None for table in covered):
             raise Invalid.of("filter", f"none of the sink's tables has a column {name}")
+
+    def _check_place(self, sink: Sink) -> None:
+        """Two sinks that replace the same files would throw away each other's."""
+        option = self._connectors[sink.destination_type].alone_at
+        if option is None:
+            return
+        place = (sink.destination_type, sink.destination_options.get(option))
+        for other in self._store.list_sinks(sink.team_id):
+            theirs = (other.destination_type, other.destination_options.get(option))
+            if other.id != sink.id and theirs == place and overlap(sink.selection, other.selection):
+                raise Invalid.of(
+                    f"destination.{option}",
+                    f"the sink {other.name} writes the same tables there; choose another {option}",
+                )
 
     def _check_endpoint(self, team_id: int, endpoint: str) -> None:
         try:

@@ -15,7 +15,7 @@ def body(server: Running, reads: str, **changes: Any) -> dict[str, Any]:
     return {
         "name": server.name("sink"),
         "database": reads,
-        "destination": {"type": "files", "path": "x"},
+        "destination": {"type": "files", "path": server.name("out")},
         **changes,
     }
 
@@ -52,6 +52,24 @@ def test_a_sink_answers_in_the_originals_shape(server: Running, api: httpx.Clien
     assert made["health"]["status"] == "healthy"
     assert answer(api.get(f"/api/sinks/{made['name']}"), 200) == made
     assert made in answer(api.get("/api/sinks"), 200)["data"]
+
+
+def test_two_sinks_do_not_replace_each_others_files(server: Running, api: httpx.Client) -> None:
+    database = server.make_database(api)["name"]
+    place = {"type": "files", "path": server.name("shared")}
+
+    def asked(*tables: str) -> dict[str, Any]:
+        source = {"include_tables": list(tables)} if tables else {"include_schemas": ["public"]}
+        return body(server, database, destination=place, source=source)
+
+    first = answer(api.post("/api/sinks", json=asked("public.orders")), 200)
+    for again in (asked("public.orders"), asked("public.orders", "public.items"), asked()):
+        refusal = answer(api.post("/api/sinks", json=again), 422)
+        assert f"the sink {first['name']} writes" in (
+            refusal["validation_errors"]["destination.path"][0]
+        )
+    answer(api.post("/api/sinks", json=asked("public.items")), 200)
+    answer(api.patch(f"/api/sinks/{first['name']}", json={"batch_size": 7}), 200)
 
 
 @pytest.mark.parametrize(

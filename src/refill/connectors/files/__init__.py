@@ -46,5 +46,6 @@ CONNECTOR = Connector(
         "once all of them are there"
     ),
     seals=True,
+    alone_at="path",
     open_sink=_open_sink,
 )
