@@ -65,8 +65,9 @@ def test_two_sinks_do_not_replace_each_others_files(server: Running, api: httpx.
     first = answer(api.post("/api/sinks", json=asked("public.orders")), 200)
     for again in (asked("public.orders"), asked("public.orders", "public.items"), asked()):
         refusal = answer(api.post("/api/sinks", json=again), 422)
-        assert f"the sink {first['name']} writes" in (
-            refusal["validation_errors"]["destination.path"][0]
+        assert (
+            f"the sink {first['name']} writes"
+            in (refusal["validation_errors"]["destination.path"][0])
         )
     answer(api.post("/api/sinks", json=asked("public.items")), 200)
     answer(api.patch(f"/api/sinks/{first['name']}", json={"batch_size": 7}), 200)
