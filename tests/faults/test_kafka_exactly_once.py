@@ -99,7 +99,8 @@ class Delivery:
         assert ended["rows_processed_count"] == ended["rows_ingested_count"] == ROWS
         assert sum(each["rows_delivered"] for each in self.slices()) == ROWS
         listed = self._kafka.admin.list_consumer_groups().result(20).valid
-        assert [group.group_id for group in listed if self.id in group.group_id] == []
+        left = [group.group_id for group in listed if self.id in group.group_id]
+        assert left == [f"refill-sealed-{self.id}"]
 
     def _ended(self) -> Any:
         found = self.look()

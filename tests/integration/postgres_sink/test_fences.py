@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from refill.connectors.postgres import sink_session
-from refill.connectors.postgres.receipts import RECEIPTS
+from refill.connectors.postgres.receipts import RECEIPTS, Claim
+from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import Superseded
 from refill.domain.slice import KeyRange
 from tests.contract.sinks.bed import ORDERS, SCHEMA, batch_of
@@ -42,6 +43,37 @@ def test_slices_of_one_backfill_are_written_at_the_same_time(postgres_url: str) 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(write, range(2)))
     assert ids(postgres_url) == [1, 2, 3, 4, 1001, 1002, 1003, 1004]
+
+
+def test_two_first_slices_do_not_wait_for_each_other(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second looked before the first had taken the table, and asks when it has."""
+    job = job_of(ORDERS)
+    first, second = open_sink(postgres_url), open_sink(postgres_url)
+    first.prepare(job, SCHEMA)
+    really = Claim._is_raised
+    looks: list[bool] = []
+
+    def late(claim: Claim, session: SinkSession) -> bool:
+        looks.append(really(claim, session))
+        return looks[-1] and len(looks) > 1
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch_of(0, 2, "a")
+        monkeypatch.setattr(Claim, "_is_raised", late)
+        extent = KeyRange(lower=("1000",), upper=("2000",))
+        written = second.write(
+            job, ticket_of(job, extent, index=1), SCHEMA, iter([batch_of(1, 2, "a")])
+        )
+        assert written.rows_delivered == 2
+        yield batch_of(0, 2, "a", first=3)
+
+    extent = KeyRange(lower=("0",), upper=("1000",))
+    assert first.write(job, ticket_of(job, extent), SCHEMA, batches()).rows_delivered == 4
+    assert looks == [True, True]
+    first.close()
+    second.close()
 
 
 def test_a_later_backfill_ends_every_slice_of_an_earlier_one(postgres_url: str) -> None:

@@ -2,16 +2,18 @@
 attempt it holds. The higher (fence, attempt) wins; a stale one finds it and stops."""
 
 import hashlib
+import time
 from dataclasses import dataclass
 
 from refill.connectors.contract import Job
 from refill.connectors.postgres.quoting import literal, qualified
 from refill.connectors.postgres.sink_session import SinkSession
-from refill.domain.errors import Superseded
+from refill.domain.errors import SinkUnavailable, Superseded
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Ticket
 
 RECEIPTS = "_refill_receipts"
+TAKE_SECONDS = 30.0
 
 
 def create_receipts(schema: str) -> str:
@@ -88,15 +90,8 @@ class Claim:
 
     def _hold_target(self, session: SinkSession) -> None:
         """Slices of one backfill share the target; a later backfill takes it from them whole."""
-        found = self._read(session, self.target)
-        if found is None or found.fence < self.ticket.fence:
-            self._lock(session, self.target, exclusive=True)
-            found = self._read(session, self.target)
-            if found is None or found.fence < self.ticket.fence:
-                earlier = f"target = {literal(self.target)} AND fence < {self.ticket.fence}"
-                session.execute(
-                    f"{self._insert_sql(self.target, 0)}; DELETE FROM {self._table} WHERE {earlier}"
-                )
+        if not self._is_raised(session):
+            self._raise_fence(session)
             # ended at once: the other slices of this backfill go on beside this one
             session.commit()
         self._lock(session, self.target, exclusive=False)
@@ -104,11 +99,39 @@ class Claim:
         if found is not None and found.fence > self.ticket.fence:
             raise Superseded("A later backfill has taken over this table.")
 
-    def _lock(self, session: SinkSession, name: str, *, exclusive: bool) -> None:
+    def _is_raised(self, session: SinkSession) -> bool:
+        found = self._read(session, self.target)
+        return found is not None and found.fence >= self.ticket.fence
+
+    def _raise_fence(self, session: SinkSession) -> None:
+        """By the first slice of the backfill. Another one that comes at the same moment must not
+        wait for the lock: the first holds it, shared, for as long as it writes."""
+        deadline = time.monotonic() + TAKE_SECONDS
+        while not self._try_lock(session, self.target, exclusive=True):
+            if self._is_raised(session):
+                return
+            if time.monotonic() > deadline:
+                raise SinkUnavailable(
+                    f"Could not take over {self.target}: somebody else writes it; tried again."
+                )
+            self._terminate_older(session)
+            session.execute("SELECT pg_sleep(0.05)")
+        if not self._is_raised(session):
+            earlier = f"target = {literal(self.target)} AND fence < {self.ticket.fence}"
+            session.execute(
+                f"{self._insert_sql(self.target, 0)}; DELETE FROM {self._table} WHERE {earlier}"
+            )
+
+    def _try_lock(self, session: SinkSession, name: str, *, exclusive: bool) -> bool:
         kind = "" if exclusive else "_shared"
         number = _lock_number(f"{self.schema}/{name}")
         free = session.row(f"SELECT pg_try_advisory_xact_lock{kind}({number})")
-        if free and free[0]:
+        return bool(free and free[0])
+
+    def _lock(self, session: SinkSession, name: str, *, exclusive: bool) -> None:
+        kind = "" if exclusive else "_shared"
+        number = _lock_number(f"{self.schema}/{name}")
+        if self._try_lock(session, name, exclusive=exclusive):
             return
         # somebody holds it: an older attempt, which is a zombie by now, or its last moments
         self._terminate_older(session)
