@@ -50,3 +50,9 @@ class Table(Record):
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """("schema", "table") of "schema.table", or of "table" in the schema public."""
+    schema, dot, table = name.partition(".")
+    return (schema, table) if dot else ("public", name)

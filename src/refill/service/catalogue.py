@@ -12,7 +12,7 @@ from refill.clock import Clock
 from refill.connectors.contract import Connector, Context, Source
 from refill.domain.errors import RefillError, SourceUnavailable, TerminalError, TransientError
 from refill.domain.pipeline import Database
-from refill.domain.table import Column, Table
+from refill.domain.table import Column, Table, split_name
 from refill.service.options import parse_options
 from refill.settings import Settings
 from refill.store.port import PipelineStore
@@ -20,12 +20,6 @@ from refill.store.port import PipelineStore
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """("schema", "table") of "schema.table", or of "table" in the schema public."""
-    schema, dot, table = name.partition(".")
-    return (schema, table) if dot else ("public", name)
 
 
 class Catalogue:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Selection, Sink
-from refill.service.catalogue import split_name
+from refill.domain.table import split_name
 
 
 def full_name(name: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from refill.domain.pipeline import Selection
-from refill.service.catalogue import split_name
+from refill.domain.table import split_name
 from refill.service.selection import covers, named_tables
 
 

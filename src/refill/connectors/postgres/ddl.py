@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.contract import Job
-from refill.connectors.postgres.options import PostgresOptions, split_name, transfer_target
+from refill.connectors.postgres.options import PostgresOptions, transfer_target
 from refill.connectors.postgres.quoting import identifier, literal, names, qualified
 from refill.connectors.postgres.sink_errors import reason_of, sqlstate
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkRefused
 from refill.domain.pipeline import Kind, Spec
+from refill.domain.table import split_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

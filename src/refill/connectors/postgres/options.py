@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field, SecretStr, StringConstraints, field_validator
 
 from refill.connectors.contract import Options
+from refill.domain.table import split_name
 
 # what libpq would read as something other than one name: a socket path, a list, a setting
 _NOT_IN_A_HOSTNAME = frozenset("/\\,=@'\" \t\n\x00")
@@ -58,9 +59,3 @@ class PostgresOptions(Options):
 def transfer_target(options: PostgresOptions, table: str) -> tuple[str, str]:
     """(schema, table) that a transfer writes."""
     return (options.schema_name, table) if options.schema_name else split_name(table)
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """What stands before the first dot is the schema; `public` where there is none."""
-    schema, dot, table = name.partition(".")
-    return (schema, table) if dot else ("public", name)

@@ -123,19 +123,19 @@ class Claim:
             )
 
     def _try_lock(self, session: SinkSession, name: str, *, exclusive: bool) -> bool:
-        kind = "" if exclusive else "_shared"
-        number = _lock_number(f"{self.schema}/{name}")
-        free = session.row(f"SELECT pg_try_advisory_xact_lock{kind}({number})")
+        free = session.row(f"SELECT pg_try_{self._lock_call(name, exclusive)}")
         return bool(free and free[0])
 
     def _lock(self, session: SinkSession, name: str, *, exclusive: bool) -> None:
-        kind = "" if exclusive else "_shared"
-        number = _lock_number(f"{self.schema}/{name}")
         if self._try_lock(session, name, exclusive=exclusive):
             return
         # somebody holds it: an older attempt, which is a zombie by now, or its last moments
         self._terminate_older(session)
-        session.execute(f"SELECT pg_advisory_xact_lock{kind}({number})")
+        session.execute(f"SELECT pg_{self._lock_call(name, exclusive)}")
+
+    def _lock_call(self, name: str, exclusive: bool) -> str:
+        number = _lock_number(f"{self.schema}/{name}")
+        return f"advisory_xact_lock{'' if exclusive else '_shared'}({number})"
 
     def _terminate_older(self, session: SinkSession) -> None:
         """Backends of older attempts of this slice, or of earlier backfills on this target."""
