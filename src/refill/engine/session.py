@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,7 @@ logger.launcher.name = org.apache.spark.util.Utils
 logger.launcher.level = error
 """
 
+JVM_END_SECONDS = 20.0  # it removes its scratch files on its way out
 
 # a Connect server that is away, or came back without our session
 _SESSION_LOST = re.compile(r"SESSION_(NOT_FOUND|CHANGED|CLOSED)|UNAVAILABLE|RETRIES_EXCEEDED")
@@ -99,7 +101,25 @@ class ClassicLink:
         return int(self.session.sparkContext.defaultParallelism)
 
     def stop(self) -> None:
+        """Ends the JVM too. It would follow us by itself, some seconds later: whoever waits for
+        this process may rely on nothing of it being left."""
+        from pyspark import SparkContext
+
+        gateway: Any = self.session.sparkContext._gateway
         self.session.stop()
+        process = getattr(gateway, "proc", None)
+        if process is None:
+            return
+        gateway.shutdown()
+        # PySpark keeps one for the life of the process; the next session needs a new one
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        process.stdin.close()  # the sign that it waits for
+        try:
+            process.wait(JVM_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 class ConnectLink:
