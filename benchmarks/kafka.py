@@ -1,5 +1,9 @@
 """Messages to Kafka: refill, its parts alone, and Debezium, into the same broker."""
 
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
 from rich.console import Console
 
 from benchmarks import bare_kafka, debezium, report
@@ -16,8 +20,12 @@ BARS = [(REFILL, DEBEZIUM, 1.8, 3.0), (REFILL, BARE, 0.6, 0.9)]
 console = Console()
 
 
+class NotHere(Exception):
+    """There is no broker to be had on this machine."""
+
+
 def run(bench: Bench, refill: RefillServer, passes: int, *, peers: bool) -> bool:
-    with running_kafka() as kafka:
+    with _broker() as kafka:
         results: dict[str, list[Pass]] = {REFILL: [], BARE: []}
         if peers:
             results[DEBEZIUM] = []
@@ -37,9 +45,19 @@ def run(bench: Bench, refill: RefillServer, passes: int, *, peers: bool) -> bool
     ]
     met = report.show_bars(ratios)
     report.save("kafka", results, rows=bench.rows, ratios=ratios)
-    title = f"PostgreSQL to Kafka, {bench.rows:,} messages, two cores"
+    title = f"PostgreSQL to Kafka, {bench.rows:,} messages, {os.cpu_count()} cores"
     report.draw_rates(results, report.IMAGES / "bench-kafka.png", title)
     return met
+
+
+@contextmanager
+def _broker() -> Iterator[KafkaServer]:
+    with ExitStack() as stack:
+        try:
+            kafka = stack.enter_context(running_kafka())
+        except RuntimeError as exc:
+            raise NotHere(str(exc)) from exc
+        yield kafka
 
 
 def _round(
