@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+
+from tests.waiting import until
 
 
 def run_refill(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -30,17 +30,6 @@ def clean_environment(**changed: str) -> dict[str, str]:
     """Ours, without what the developer's own refill is set to."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("REFILL_")}
     return {**kept, **changed}
-
-
-def until(
-    condition: Callable[[], Any], what: str, seconds: float = 60.0, every_seconds: float = 0.05
-) -> Any:
-    """What the condition returns once it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(every_seconds)
-    return found
 
 
 class Serving:

@@ -10,7 +10,8 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
-from tests.acceptance.serving import Serving, until
+from tests.acceptance.serving import Serving
+from tests.waiting import until
 
 ROWS, DAYS, PER_DAY = 200_000, 60, 200
 LAST = date(2026, 6, 30)

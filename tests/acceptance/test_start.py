@@ -15,7 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.acceptance.serving import Serving, run_refill, until
+from tests.acceptance.serving import Serving, run_refill
+from tests.waiting import until
 
 
 @pytest.fixture

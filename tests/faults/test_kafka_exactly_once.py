@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from tests.acceptance.serving import Serving, until
+from tests.acceptance.serving import Serving
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.read_committed import count_committed
+from tests.waiting import until
 
 ROWS = int(os.environ.get("REFILL_KAFKA_ROWS", "40000"))
 KILLS = int(os.environ.get("REFILL_KAFKA_KILLS", "2"))

@@ -22,11 +22,11 @@ from refill.connectors.redis_stream import RedisStreamOptions, RedisStreamSink
 from refill.connectors.redis_string import RedisStringOptions, RedisStringSink
 from refill.domain.errors import SinkRefused, SinkUnavailable
 from refill.domain.table import Column, Table
-from tests.acceptance.serving import until
 from tests.integration.messages.orders import ORDERS, SCHEMA, make_job, make_ticket, rows_of
 from tests.servers.nats import NatsServer
 from tests.servers.rabbitmq import RabbitServer
 from tests.servers.redis import RedisServer
+from tests.waiting import until
 
 
 @pytest.fixture

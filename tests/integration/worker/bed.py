@@ -1,8 +1,7 @@
 """A worker in a thread, over a real embedded store and the run's Spark."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -22,6 +21,7 @@ from refill.store.open import open_store
 from refill.store.port import NewBackfill, Store
 from refill.worker import Worker
 from tests.sheets import SHEETS, TABLE
+from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CONNECTORS: Mapping[str, Connector] = {**load_connectors(), SHEETS.type: SHEETS}
@@ -152,7 +152,7 @@ class Bed:
         return self.store.get_backfill(1, backfill.id)
 
     def wait(self, backfill: Backfill, *statuses: Status, seconds: float = 60.0) -> Backfill:
-        wait_until(lambda: self.look(backfill).status in statuses, seconds)
+        until(lambda: self.look(backfill).status in statuses, "its end", seconds)
         return self.look(backfill)
 
     @contextmanager
@@ -175,10 +175,3 @@ class Bed:
             worker.stop()
             thread.join(30)
             assert not thread.is_alive()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.02)

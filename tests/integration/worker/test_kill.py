@@ -10,8 +10,9 @@ import pytest
 
 from refill.domain.backfill import Backfill, Status
 from refill.domain.slice import SliceState
-from tests.integration.worker.bed import Bed, wait_until
+from tests.integration.worker.bed import Bed
 from tests.integration.worker.dying import InlineBed, doomed
+from tests.waiting import until
 
 
 def assert_delivered_once(bed: Bed, ended: Backfill) -> None:
@@ -40,8 +41,8 @@ def test_a_killed_worker_takes_its_jvm_and_python_workers_along(tmp_path: Path) 
     bed = InlineBed(tmp_path / "home")
     backfill = bed.backfill(bed.transfer(seconds=100), days=1)
     with doomed(bed.settings.home_path, "never", "spark") as process:
-        wait_until(lambda: _runs(bed, backfill), 90)
-        wait_until(lambda: bool(_python_workers(process.pid)))
+        until(lambda: _runs(bed, backfill), "a running slice", 90)
+        until(lambda: _python_workers(process.pid), "Python workers")
         family = psutil.Process(process.pid).children(recursive=True)
         names = {each.name() for each in family}
         process.kill()

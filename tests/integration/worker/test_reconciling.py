@@ -11,11 +11,12 @@ import pytest
 from refill.domain.backfill import Backfill, Status
 from refill.domain.pipeline import Kind, Sink, Spec
 from refill.store.port import NewBackfill
-from tests.integration.worker.bed import NOW, wait_until
+from tests.integration.worker.bed import NOW
 from tests.integration.worker.dying import InlineBed, doomed
 from tests.servers.kafka import KafkaServer
 from tests.servers.read_committed import read_committed
 from tests.sheets import TABLE
+from tests.waiting import until
 
 SLICES, ROWS = 4, 10  # what the made-up source plans for one slot, and rows of each
 
@@ -83,7 +84,7 @@ def test_what_a_killed_worker_committed_is_recorded_while_the_backfill_is_paused
     bed.store.pause_backfill(1, backfill.id)
 
     with bed.working():
-        wait_until(lambda: bed.look(backfill).counters.slices_completed == claimed, 60)
+        until(lambda: bed.look(backfill).counters.slices_completed == claimed, "the record")
         paused = bed.look(backfill)
         assert paused.status is Status.PAUSED
         assert paused.counters.rows_delivered == len(committed)

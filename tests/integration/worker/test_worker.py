@@ -13,7 +13,8 @@ from refill.domain.backfill import Status
 from refill.domain.errors import EngineUnavailable, Misconfigured
 from refill.domain.slice import SliceState
 from refill.worker import Worker
-from tests.integration.worker.bed import CONNECTORS, Bed, wait_until
+from tests.integration.worker.bed import CONNECTORS, Bed
+from tests.waiting import until
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +37,7 @@ def test_with_a_warm_worker_the_first_slice_begins_within_a_second(bed: Bed) -> 
         bed.wait(first, Status.COMPLETED)
         created = time.monotonic()
         bed.backfill(bed.transfer(seconds=0.1), days=3)
-        wait_until(lambda: len(bed.engine.orders) >= 2)
+        until(lambda: len(bed.engine.orders) >= 2, "its packs")
         waited = time.monotonic() - created
 
     assert waited < 1.0
@@ -83,7 +84,7 @@ def test_sql_is_checked_at_planning(bed: Bed) -> None:
 def test_a_stop_lets_a_running_pack_finish(bed: Bed) -> None:
     backfill = bed.backfill(bed.transfer(seconds=0.5), days=2)
     with bed.working() as worker:
-        wait_until(lambda: len(bed.engine.orders) == 2)
+        until(lambda: len(bed.engine.orders) == 2, "its packs")
         worker.stop()
 
     counters = bed.look(backfill).counters
@@ -97,7 +98,7 @@ def test_after_the_grace_time_slices_are_handed_back_without_a_failure(
     bed = make_bed(grace_seconds=0.2)
     backfill = bed.backfill(bed.transfer(seconds=60), days=2)
     with bed.working() as worker:
-        wait_until(lambda: len(bed.engine.orders) == 2)
+        until(lambda: len(bed.engine.orders) == 2, "its packs")
         worker.stop()
 
     slices = bed.store.list_slices(backfill.id).items
@@ -110,11 +111,11 @@ def test_a_lost_lease_cancels_the_pack_and_changes_nothing(
     bed = make_bed(lease_seconds=1.5)
     backfill = bed.backfill(bed.transfer(seconds=30), days=1)
     with bed.working():
-        wait_until(lambda: len(bed.engine.orders) == 1)
+        until(lambda: len(bed.engine.orders) == 1, "its packs")
         (running,) = bed.store.list_slices(backfill.id).items
         # as if another worker had found the lease run out
         bed.store.release_slices([(running.id, running.attempt)])
-        wait_until(lambda: len(bed.engine.orders) >= 2, 20)
+        until(lambda: len(bed.engine.orders) >= 2, "its packs")
         (again,) = bed.store.list_slices(backfill.id).items
         bed.store.cancel_backfill(1, backfill.id, None)
 
@@ -153,10 +154,10 @@ def test_a_second_worker_in_the_same_home_is_refused(bed: Bed) -> None:
 def test_a_cancelled_backfill_delivers_nothing_more(bed: Bed) -> None:
     backfill = bed.backfill(bed.transfer(seconds=0.2), days=40)
     with bed.working():
-        wait_until(lambda: len(bed.engine.orders) >= 1)
+        until(lambda: len(bed.engine.orders) >= 1, "its packs")
         bed.store.cancel_backfill(1, backfill.id, None)
         claimed = bed.look(backfill).counters.slices_claimed
-        wait_until(lambda: bed.look(backfill).counters.slices_claimed == 0)
+        until(lambda: bed.look(backfill).counters.slices_claimed == 0, "the hand-back")
 
     ended = bed.look(backfill)
     assert ended.status is Status.CANCELLED

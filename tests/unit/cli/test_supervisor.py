@@ -2,18 +2,10 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 from refill.cli.supervisor import Supervisor, as_environment
 from refill.settings import Settings
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.02)
+from tests.waiting import until
 
 
 def sleeper() -> "subprocess.Popen[bytes]":
@@ -33,9 +25,9 @@ def test_a_worker_that_dies_is_started_again() -> None:
     supervisor = Supervisor(spawn, grace_seconds=5)
     supervisor.start()
     try:
-        until(lambda: len(started) == 1)
+        until(lambda: len(started) == 1, "a worker")
         started[0].kill()
-        until(lambda: len(started) == 2)
+        until(lambda: len(started) == 2, "another worker")
         assert started[1].poll() is None
     finally:
         supervisor.stop()
