@@ -24,6 +24,7 @@ from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable
 WINDOW = 2000
 OPEN_SECONDS = 15.0
 CONFIRM_SECONDS = 60.0
+CLOSE_SECONDS = 5.0
 _REFUSALS = (AuthenticationError, ProbableAuthenticationError, ProbableAccessDeniedError)
 # reply codes that another try does not change: no access, not found, precondition failed
 _REFUSED_CODES = frozenset({403, 404, 406, 530})
@@ -50,7 +51,12 @@ class ConfirmedChannel:
         )
         self._thread = threading.Thread(target=self._run, name="refill-rabbitmq", daemon=True)
         self._thread.start()
-        self._wait(lambda: self._ready, OPEN_SECONDS, "does not answer")
+        try:
+            self._wait(lambda: self._ready, OPEN_SECONDS, "does not answer")
+        except BaseException:
+            # nobody else ever gets to know of it: the thread would go on for good
+            self.close()
+            raise
 
     @property
     def is_open(self) -> bool:
@@ -95,9 +101,11 @@ class ConfirmedChannel:
         )
 
     def close(self) -> None:
-        if self._thread.is_alive():
-            self._soon(self._end)
-            self._thread.join(5)
+        """By a goodbye; without one where the broker does not answer it."""
+        for end in (self._end, self._connection.ioloop.stop):
+            if self._thread.is_alive():
+                self._soon(end)
+                self._thread.join(CLOSE_SECONDS)
 
     def _send(
         self,
