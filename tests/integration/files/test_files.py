@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from refill.connectors.contract import Context, Job, Sink
 from refill.connectors.files import FilesOptions
+from refill.connectors.files.folder import Folder
+from refill.connectors.files.generations import Generations
 from refill.connectors.files.sink import FilesSink
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
 from refill.domain.pipeline import Kind
@@ -133,6 +135,80 @@ def test_a_discarded_backfill_leaves_no_files_and_cannot_go_on(sinks: ParquetSin
     assert [file for file in base(sinks).rglob("*") if file.is_file()] == []
     with pytest.raises(SinkRefused, match="discarded"):
         sink.stage(job, [sinks.ticket(1)])
+
+
+def test_a_failed_backfill_keeps_its_files_where_the_set_is_another_sinks(
+    sinks: ParquetSink,
+) -> None:
+    sink, failed, later = sinks.open(), sinks.job(1), sinks.job(2)
+    other = sinks.job(9, sink_id="33333333-3333-4333-8333-333333333333")
+    deliver(sink, other, sinks.ticket(0), [batch_of(0, 1, "other")])
+    sink.seal(other)
+    deliver(sink, failed, sinks.ticket(0), [batch_of(0, 2, "kept")])
+    sink.prepare(later, SCHEMA)
+    deliver(sink, failed, sinks.ticket(1), [batch_of(1, 2, "kept")])
+    sink.seal(failed)
+    assert [note for _, note in sinks.rows()] == ["kept"] * 4
+
+
+@pytest.mark.parametrize("step", ["make_link", "move"])
+def test_a_seal_that_a_cancel_overtakes_shows_nothing(
+    sinks: ParquetSink, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    sink, job = sinks.open(), sinks.job()
+    deliver(sink, job, sinks.ticket(0), [batch_of(0, 2, "a")])
+    go_on = getattr(Folder, step)
+
+    def cancelled_first(*arguments: Any) -> None:
+        sinks.open().discard(job)
+        go_on(*arguments)
+
+    monkeypatch.setattr(Folder, step, cancelled_first)
+    with pytest.raises(Superseded):
+        sink.seal(job)
+    assert not os.path.lexists(base(sinks) / "public.orders")
+    assert visible(base(sinks)) == []
+
+
+def test_a_seal_that_overtakes_a_cancel_shows_the_whole_set(
+    sinks: ParquetSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, job = sinks.open(), sinks.job()
+    deliver(sink, job, sinks.ticket(0), [batch_of(0, 2, "a")])
+    enter = Folder.enter
+
+    def sealed_first(folder: Folder, name: str, *, create: bool = False) -> Folder:
+        if name.endswith("~discarded"):
+            sinks.open().seal(job)
+        return enter(folder, name, create=create)
+
+    monkeypatch.setattr(Folder, "enter", sealed_first)
+    sink.discard(job)
+    assert visible(base(sinks)) == ["public.orders/slice-00000.parquet"]
+    sink.seal(job)
+    sink.discard(job)
+    assert visible(base(sinks)) == ["public.orders/slice-00000.parquet"]
+
+
+def test_a_seal_that_saw_no_mark_is_let_be_by_the_cancel_that_made_it(
+    sinks: ParquetSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, job = sinks.open(), sinks.job()
+    deliver(sink, job, sinks.ticket(0), [batch_of(0, 2, "a")])
+    move, remove_pointers = Folder.move, Generations._remove_pointers
+
+    def cancelled_meanwhile(*rename: Any) -> None:
+        def after_the_rename(*arguments: Any) -> None:
+            monkeypatch.setattr(Generations, "_remove_pointers", remove_pointers)
+            move(*rename)
+            remove_pointers(*arguments)
+
+        monkeypatch.setattr(Generations, "_remove_pointers", after_the_rename)
+        sinks.open().discard(job)
+
+    monkeypatch.setattr(Folder, "move", cancelled_meanwhile)
+    sink.seal(job)
+    assert visible(base(sinks)) == ["public.orders/slice-00000.parquet"]
 
 
 def test_a_discarded_transfer_keeps_published_dates(dates: ParquetTransfer) -> None:

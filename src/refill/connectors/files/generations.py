@@ -6,6 +6,7 @@ still be reading it, and a listing of a folder that shrinks meanwhile would be s
 """
 
 import errno
+from collections.abc import Callable
 from uuid import uuid4
 
 from refill.connectors.files.folder import Folder
@@ -42,7 +43,7 @@ class Generations:
                 f"A later backfill has replaced the files of {self._own.set_name}; "
                 "what this one had written is gone. Start a new backfill."
             )
-        if self._own.name + _DISCARDED in self._base.names():
+        if self._discarded():
             raise SinkRefused(
                 f"The files of this backfill of {self._own.set_name} were discarded; "
                 "start a new backfill."
@@ -58,7 +59,11 @@ class Generations:
             generation = Generation.parse(name.removesuffix(_DISCARDED))
             if generation is None or generation.set_name != self._own.set_name:
                 continue
-            foreign = current is not None and generation.origin != current.origin
+            # one of our own origin may be taken up again, whosever set is the current one
+            foreign = current is not None and generation.origin not in (
+                current.origin,
+                self._own.origin,
+            )
             if generation not in (current, self._own) and (
                 foreign or generation.overtaken_by(current)
             ):
@@ -83,32 +88,50 @@ class Generations:
         # A worker may be stopped at any line here and wake up after a newer backfill has sealed.
         # Each side first makes its own pointer, then looks; the newer one removes the older one's
         # before and after its rename: whoever wakes up finds a newer set, or nothing to rename.
-        self._remove_older_pointers()
+        self._remove_pointers(lambda other: other.overtaken_by(self._own))
         if self._own.overtaken_by(self.current()):
             raise Superseded(f"A later backfill has replaced {self._own.set_name}.")
+        # `discard` makes its mark, then removes our pointer: whichever comes first is seen
+        if self._discarded():
+            raise Superseded(f"The files of this backfill of {self._own.set_name} were discarded.")
         try:
             self._base.move(pointer, self._base, self._own.set_name)
         except FileNotFoundError as error:
-            raise Superseded(f"A later backfill is replacing {self._own.set_name}.") from error
-        self._remove_older_pointers()
+            raise Superseded(
+                f"A later backfill is replacing {self._own.set_name}, or this one was cancelled."
+            ) from error
+        self._remove_pointers(lambda other: other.overtaken_by(self._own))
         if self.current() != self._own:
             raise Superseded(f"Another backfill has replaced {self._own.set_name}.")
 
-    def _remove_older_pointers(self) -> None:
+    def _remove_pointers(self, wanted: Callable[[Generation], bool]) -> None:
         for name in self._base.names():
             if not name.startswith("_pointer~"):
                 continue
             other = Generation.parse(self._base.link_target(name))
-            if other and other.set_name == self._own.set_name and other.overtaken_by(self._own):
+            if other and other.set_name == self._own.set_name and wanted(other):
                 self._base.remove_file(name)
+
+    def _discarded(self) -> bool:
+        return self._mark in self._base.names()
 
     def discard(self) -> None:
         """Removes what was never visible; a mark keeps a late slice from beginning it anew."""
         if self.current() == self._own:
             return
-        with self._base.enter(self._own.name + _DISCARDED, create=True):
+        with self._base.enter(self._mark, create=True):
             pass
+        # A seal may be under way: from here on it sees the mark, or finds no pointer to rename.
+        # If it renamed before, the set is visible, and stays.
+        self._remove_pointers(lambda other: other == self._own)
+        if self.current() == self._own:
+            self._base.remove_tree(self._mark)
+            return
         self._base.remove_tree(self._own.name)
+
+    @property
+    def _mark(self) -> str:
+        return self._own.name + _DISCARDED
 
     @staticmethod
     def _pointer_stem(generation: Generation) -> str:
