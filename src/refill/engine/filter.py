@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 import pyarrow.compute
 
-from refill.domain.errors import SourceChanged
+from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.pipeline import Condition, Operator
 from refill.planning.filters import NULL_TESTS, Family, Value, family_of, read_values
 
@@ -61,7 +61,15 @@ def _compile(condition: Condition, schema: pyarrow.Schema) -> tuple[int, Callabl
     if condition.operator in NULL_TESTS:
         return position, pc.is_null if condition.operator is Operator.IS_NULL else pc.is_valid
     family = _family(field)
-    values = read_values(condition, family)
+    try:
+        values = read_values(condition, family)
+    except ValueError as exc:
+        # the source was away when the filter was given, and nobody could check it
+        raise Invalid.of(
+            "filter",
+            f"{condition.column_name} {condition.operator}: {exc}. Change the sink's filter and "
+            "start a new backfill.",
+        ) from exc
     if condition.operator is Operator.IN:
         return position, _any_of(family, values, field.type)
     if condition.operator is Operator.NOT_IN:
@@ -131,10 +139,18 @@ def _comparison(
     if family is Family.UUID and not _is_text(kind):
         raw = pa.scalar(bytes.fromhex(str(value).replace("-", "")), pa.binary())
         return lambda column: compare(_storage(column).cast(pa.binary()), raw)
+    if family is Family.PADDED:
+        bare = pa.scalar(str(value).rstrip(" "), pa.large_string())
+        return lambda column: compare(_unpadded(column), bare)
     if family in (Family.TEXT, Family.UUID, Family.OPAQUE):
         text = pa.scalar(str(value), pa.large_string())
         return lambda column: compare(column.cast(pa.large_string()), text)
     return lambda column: compare(column, pa.scalar(value, kind))
+
+
+def _unpadded(column: Column) -> Column:
+    """Of character(n), PostgreSQL compares what comes before the blanks at the end."""
+    return pc.utf8_rtrim(column.cast(pa.large_string()), characters=" ")
 
 
 def _float_comparison(operator: Operator, value: float, kind: Any) -> Callable[[Column], Mask]:

@@ -21,25 +21,32 @@ FIELD = "filter"
 Value = bool | int | float | Decimal | str | date | datetime
 
 _ORDERING = frozenset({Operator.GT, Operator.GE, Operator.LT, Operator.LE})
+_NULL_TESTS_ONLY = "can only be tested with `is null` and `is not null`"
 _LISTS = frozenset({Operator.IN, Operator.NOT_IN})
 NULL_TESTS = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 
 
 class Family(StrEnum):
-    """How values of a type compare."""
+    """How values of a type compare; in words, what they are compared with. No two say the same:
+    equal values would make one family of them."""
 
     INTEGER = "a whole number"
     NUMERIC = "a number"
     FLOAT = "a floating point number"
     BOOLEAN = "true or false"
     TEXT = "text"
+    PADDED = "text, in which blanks at the end mean nothing"
+    CASELESS = "text in any case"
     UUID = "a uuid"
     DATE = "a date, YYYY-MM-DD"
     TIMESTAMP = "a date and time, YYYY-MM-DDTHH:MM:SS"
     INSTANT = "a date and time with its offset, YYYY-MM-DDTHH:MM:SSZ"
-    OPAQUE = "text"  # compared for equality with PostgreSQL's own text form
+    OPAQUE = "text, as PostgreSQL prints it"
     INCOMPARABLE = "nothing"  # json and the like: only null or not
 
+
+# not ordered here: a collation orders texts, and only the database has it
+_EQUALITY_ONLY = frozenset({Family.TEXT, Family.PADDED, Family.OPAQUE, Family.BOOLEAN})
 
 _FAMILIES = {
     "smallint": Family.INTEGER,
@@ -53,7 +60,8 @@ _FAMILIES = {
     "text": Family.TEXT,
     "character varying": Family.TEXT,
     "name": Family.TEXT,
-    "citext": Family.OPAQUE,
+    "character": Family.PADDED,
+    "bpchar": Family.PADDED,
     "uuid": Family.UUID,
     "date": Family.DATE,
     "timestamp without time zone": Family.TIMESTAMP,
@@ -73,6 +81,8 @@ def family_of(type_name: str) -> Family:
     if type_name.endswith("[]"):
         return Family.INCOMPARABLE
     bare = re.sub(r"\([^)]*\)", "", type_name).strip()
+    if bare.rpartition(".")[2] == "citext":  # an extension's, in whatever schema
+        return Family.CASELESS
     return _FAMILIES.get(re.sub(r"\s+", " ", bare), Family.OPAQUE)
 
 
@@ -105,8 +115,14 @@ def read_values(condition: Condition, family: Family) -> tuple[Value, ...]:
             raise ValueError("takes no comparison_value")
         return ()
     if family is Family.INCOMPARABLE:
-        raise ValueError("this type can only be tested with `is null` and `is not null`")
-    if operator in _ORDERING and family in (Family.OPAQUE, Family.BOOLEAN):
+        raise ValueError(f"this type {_NULL_TESTS_ONLY}")
+    if family is Family.CASELESS:
+        # lower() of the database's locale: ASCII only in C, a dotless i in Turkish, more by ICU
+        raise ValueError(
+            f"citext compares by the database's own locale, and {_NULL_TESTS_ONLY}; "
+            "a transform can compare lower(…) of it"
+        )
+    if operator in _ORDERING and family in _EQUALITY_ONLY:
         raise ValueError("this type can be compared for equality only")
     if operator in _LISTS:
         if not isinstance(given, list | tuple):
@@ -197,6 +213,7 @@ _READERS: dict[Family, Callable[[Any], Value]] = {
     Family.FLOAT: _floating,
     Family.BOOLEAN: _boolean,
     Family.TEXT: _text,
+    Family.PADDED: _text,
     Family.UUID: _uuid,
     Family.DATE: _day,
     Family.TIMESTAMP: _moment,

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from refill.domain.errors import SourceChanged
+from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.pipeline import Condition, Operator
 from refill.engine.filter import Filter
 
@@ -124,6 +124,27 @@ def test_a_uuid_compares_whatever_its_form() -> None:
     raw = bytes.fromhex(UUID.replace("-", ""))
     assert kept("uuid", pa.string(), [UUID, None], "=", UUID.upper()) == [0]
     assert kept("uuid", pa.binary(16), [raw, bytes(16)], "in", ["{" + UUID + "}"]) == [0]
+
+
+@pytest.mark.parametrize("pg_type", ["character(4)", "bpchar"])
+def test_blanks_at_the_end_of_a_padded_text_mean_nothing(pg_type: str) -> None:
+    values = ["ab  ", "ab", " ab ", "abc ", "ab\t", "    ", "", None]
+
+    def found(operator: str, value: Any) -> list[int]:
+        return kept(pg_type, pa.string(), values, operator, value)
+
+    assert found("=", "ab") == [0, 1]
+    assert found("=", "ab   ") == [0, 1]
+    assert found("!=", "ab ") == [2, 3, 4, 5, 6]
+    assert found("in", ["abc", " "]) == [3, 5, 6]
+    assert found("not in", ["ab", ""]) == [2, 3, 4]
+    assert found("is null", None) == [7]
+    assert kept("character varying(4)", pa.string(), values, "=", "ab") == [1]
+
+
+def test_a_filter_that_nobody_could_check_fails_for_good() -> None:
+    with pytest.raises(Invalid, match=r"c =: citext compares .* Change the sink's filter"):
+        kept("citext", pa.string(), ["a"], "=", "A")
 
 
 def test_text_booleans_and_unknown_types_compare() -> None:

@@ -7,7 +7,7 @@ import pytest
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Operator
 from refill.domain.table import Column
-from refill.planning.filters import check_filter
+from refill.planning.filters import Family, check_filter
 
 COLUMNS = [
     Column(name="n", type="integer", oid=23),
@@ -19,12 +19,19 @@ COLUMNS = [
     Column(name="doc", type="jsonb", oid=3802),
     Column(name="tags", type="text[]", oid=1009),
     Column(name="ip", type="inet", oid=869),
+    Column(name="code", type="character(3)", oid=1042),
+    Column(name="note", type="character varying(9)", oid=1043),
+    Column(name="email", type="extensions.citext", oid=16401, extension="citext"),
 ]
 
 
 def check(column: str, operator: str, value: Any = None) -> None:
     condition = Condition(column_name=column, operator=Operator(operator), comparison_value=value)
     check_filter([condition], COLUMNS)
+
+
+def test_every_family_is_one_of_its_own() -> None:
+    assert len(list(Family)) == len(Family.__members__)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +48,8 @@ def check(column: str, operator: str, value: Any = None) -> None:
         ("ok", "=", True),
         ("doc", "is not null", None),
         ("ip", "=", "10.0.0.1"),
+        ("code", "not in", ["ab", "c  "]),
+        ("email", "is not null", None),
     ],
 )
 def test_what_can_be_compared_passes(column: str, operator: str, value: Any) -> None:
@@ -65,6 +74,10 @@ def test_what_can_be_compared_passes(column: str, operator: str, value: Any) -> 
         ("doc", "=", "{}", "is null"),
         ("tags", "=", "a", "is null"),
         ("ip", "<", "10.0.0.1", "equality only"),
+        ("note", "<", "a", "equality only"),
+        ("code", ">=", "a", "equality only"),
+        ("code", "=", 5, "must be text"),
+        ("email", "=", "a@b.c", "citext compares by the database's own locale"),
         ("price", "<", [], "must be a number"),
     ],
 )
