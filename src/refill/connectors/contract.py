@@ -131,8 +131,9 @@ class Source(ABC):
         for day in dates:
             yield day, self.read(spec, Dated(date=day))
 
-    def hold_snapshot(self) -> str | None:
-        """Exports a snapshot and keeps it until `close`; None where there is no such thing."""
+    def hold_snapshot(self, spec: Spec) -> str | None:
+        """Exports a snapshot to read the spec's table under, keeps the table from being rewritten,
+        and holds both until `close`; None where there is no such thing."""
         return None
 
     def snapshot_alive(self) -> bool:

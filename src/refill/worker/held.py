@@ -45,8 +45,10 @@ class Held:
             self._claims[claim.backfill.id] = claim
 
     def remove_claim(self, claim: BackfillClaim) -> None:
+        """A newer claim of the same backfill stays: its heartbeat is not this one's to end."""
         with self._lock:
-            self._claims.pop(claim.backfill.id, None)
+            if self._claims.get(claim.backfill.id) is claim:
+                del self._claims[claim.backfill.id]
 
     def packs(self) -> list[HeldPack]:
         with self._lock:

@@ -47,7 +47,7 @@ class Planner:
             return self._plan(claim, save)
         except BaseException:
             # a snapshot that no slice will name would hold back the source's vacuum for good
-            self._snapshots.drop(claim.backfill.id)
+            self._snapshots.give_up(claim)
             raise
 
     def _plan(
@@ -58,7 +58,7 @@ class Planner:
         with source_of(self._pool, ends.source, ends.source_options, ends.context) as source:
             spec = complete(backfill.spec, source.get())
             source.get().check(spec)
-            extents, rows_estimated = self._extents(backfill, spec, ends, source.get())
+            extents, rows_estimated = self._extents(claim, spec, ends, source.get())
         frozen = dataclasses.replace(backfill, spec=spec)
         self._prepared.ensure(frozen, ends)
         planned = [
@@ -85,7 +85,7 @@ class Planner:
             sink.get().seal(job_of(backfill))
 
     def _extents(
-        self, backfill: Backfill, spec: Spec, ends: Ends, source: Source
+        self, claim: BackfillClaim, spec: Spec, ends: Ends, source: Source
     ) -> tuple[tuple[PlannedExtent, ...], int]:
         if spec.kind is Kind.TRANSFER:
             return plan_dates(spec), 0
@@ -94,7 +94,7 @@ class Planner:
             bounds = source.bounds(spec, settings.boundaries_wanted)
             return plan_keys(bounds, spec, settings), bounds.rows_estimated
         # the snapshot first: pages counted under it cannot be fewer than it sees
-        snapshot = self._snapshots.hold(backfill.id, lambda: _open_source(ends))
+        snapshot = self._snapshots.hold(claim, spec, lambda: _open_source(ends))
         bounds = source.bounds(spec, settings.boundaries_wanted)
         return plan_pages(bounds, snapshot, settings), bounds.rows_estimated
 

@@ -93,6 +93,7 @@ class Mover:
             return receipts
         finally:
             sink.close()
+            self.source.close()  # it holds a table without a key as it is: nobody could drop it
 
     def _tickets(self, spec: Spec) -> list[Ticket]:
         self.source.check(spec)
@@ -100,7 +101,7 @@ class Mover:
         if spec.sort_columns:
             planned = plan_keys(bounds, spec, TINY_SLICES)
         else:
-            snapshot = self.source.hold_snapshot()
+            snapshot = self.source.hold_snapshot(spec)
             assert snapshot is not None
             planned = plan_pages(bounds, snapshot, TINY_SLICES)
         return [

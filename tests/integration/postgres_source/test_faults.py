@@ -1,15 +1,18 @@
 """What a person reads when it does not work; and no slice ends early as if it were whole."""
 
 import time
+from datetime import date
 from threading import Thread
 
 import psycopg
 import pytest
 
 from refill.domain.errors import SourceRefused, SourceUnavailable
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Whole
 from tests.integration.postgres_source.conftest import Bed, options_of
 from tests.servers.postgres import PostgresServer, free_port, running_postgres
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -128,6 +131,42 @@ def test_reading_no_further_stops_the_query_at_the_source(bed: Bed) -> None:
         assert time.monotonic() < deadline
 
 
+def backends_gone(bed: Bed) -> bool:
+    found = bed.sql.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'refill reading' "
+        "AND datname = current_database()"
+    ).fetchone()
+    return found == (0,)
+
+
+def test_a_source_that_is_closed_in_mid_read_leaves_no_connection_behind(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY, day date, t text)")
+    bed.sql.execute(
+        "INSERT INTO t SELECT i, date '2024-01-01' + i % 2, repeat('x', 1000) "
+        "FROM generate_series(1, 100000) i"
+    )
+    spec = bed.spec("t")
+    batches = bed.source.read(spec, Whole())
+    next(batches)
+    bed.source.close()
+    until(lambda: backends_gone(bed), "the end of a slice's connection", 5)
+
+    dated = spec.model_copy(
+        update={"kind": Kind.TRANSFER, "sort_columns": (), "date_column": "day"}
+    )
+    days = bed.source.read_dates(dated, [date(2024, 1, 1), date(2024, 1, 2)])
+    next(next(days)[1])
+    bed.source.close()
+    until(lambda: backends_gone(bed), "the end of the dates' connection", 5)
+
+    # what was left in the middle has no hold on a connection that was opened since
+    again = bed.source.read(spec, Whole())
+    rows = next(again).num_rows
+    batches.close()  # type: ignore[attr-defined]
+    days.close()  # type: ignore[attr-defined]
+    assert rows + sum(batch.num_rows for batch in again) == 100_000
+
+
 def test_an_error_in_a_row_is_refused_with_what_the_database_says(bed: Bed) -> None:
     bed.sql.execute("CREATE VIEW v AS SELECT 1 / (5000 - i) AS id FROM generate_series(1, 9999) i")
     with pytest.raises(SourceRefused, match="division by zero"):
@@ -194,6 +233,11 @@ def test_rows_that_existed_throughout_are_never_missed_while_writers_write(bed: 
     assert sorted(kept) == list(range(1, 20_001))
     now = dict(bed.sql.execute("SELECT id, v FROM t").fetchall())
     assert all(0 <= row["v"] <= now[row["id"]] for row in rows if row["id"] <= 20_000)
+
+
+def test_no_scan_begins_in_the_middle_of_a_table(bed: Bed) -> None:
+    bed.sql.execute("CREATE VIEW v AS SELECT current_setting('synchronize_seqscans') AS joins")
+    assert bed.rows(bed.spec("v"), Whole()) == [{"joins": "off"}]
 
 
 def test_the_server_sees_who_reads(bed: Bed, postgres: PostgresServer) -> None:

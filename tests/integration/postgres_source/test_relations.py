@@ -1,15 +1,19 @@
 """Every kind of table: partitions, views, foreign tables, names of all sorts, no key, no rows."""
 
+from threading import Thread
 from typing import Any
 
+import psycopg
 import pytest
 
-from refill.domain.errors import SnapshotLost, SourceChanged, SourceRefused
+from refill.connectors.postgres import source
+from refill.domain.errors import SnapshotLost, SourceChanged, SourceRefused, SourceUnavailable
 from refill.domain.pipeline import Spec
 from refill.domain.slice import KeyRange, NullKeys, Whole
 from refill.planning.plan import PlanSettings, plan_keys, plan_pages
 from tests.integration.postgres_source.conftest import Bed
 from tests.servers.postgres import PostgresServer
+from tests.waiting import until
 
 _SMALL = PlanSettings(slots=2, smallest_slice_rows=100)
 
@@ -19,7 +23,7 @@ def read_all(bed: Bed, spec: Spec) -> tuple[int, list[dict[str, Any]]]:
     if spec.sort_columns:
         planned = plan_keys(bed.source.bounds(spec, 4096), spec, _SMALL)
     else:
-        snapshot = bed.source.hold_snapshot()
+        snapshot = bed.source.hold_snapshot(spec)
         assert snapshot is not None
         planned = plan_pages(bed.source.bounds(spec, 4096), snapshot, _SMALL)
     return len(planned), [row for plan in planned for row in bed.rows(spec, plan.extent)]
@@ -56,6 +60,23 @@ def test_a_parent_is_read_with_its_children_and_none_twice(bed: Bed) -> None:
     bed.sql.execute("INSERT INTO child SELECT generate_series(100, 199)")
     _, rows = read_all(bed, bed.spec("parent"))
     assert numbers(rows) == list(range(200))
+
+
+def test_the_key_of_a_parent_is_not_that_of_its_children(bed: Bed) -> None:
+    bed.sql.execute("CREATE TABLE parent (id integer PRIMARY KEY, t text NOT NULL)")
+    bed.sql.execute("CREATE TABLE child (extra text) INHERITS (parent)")
+    bed.sql.execute("INSERT INTO parent SELECT i, 'own' FROM generate_series(0, 99) i")
+    bed.sql.execute("INSERT INTO child SELECT i, 'below' FROM generate_series(50, 149) i")
+    spec = bed.spec("parent")
+    assert spec.table is not None
+    assert spec.table.key == ()
+    assert not any(column.not_null for column in spec.table.columns)
+    _, rows = read_all(bed, spec)
+    assert numbers(rows) == sorted([*range(100), *range(50, 150)])
+    assert bed.source.bounds(bed.spec("parent", sort_columns=("t",)), 10).may_have_nulls
+    bed.source.close()  # it holds the tables as they are
+    bed.sql.execute("DROP TABLE child")
+    assert bed.spec("parent").sort_columns == ("id",)
 
 
 def test_a_view_is_sliced_by_a_sort_column_with_its_nulls(bed: Bed) -> None:
@@ -98,10 +119,24 @@ def test_a_foreign_table_alone_and_as_a_partition(bed: Bed, postgres: PostgresSe
     bed.sql.execute("CREATE FOREIGN TABLE near (id integer) SERVER here OPTIONS (table_name 'far')")
     _, rows = read_all(bed, bed.spec("near", sort_columns=("id",)))
     assert numbers(rows) == list(range(1, 501))
-    bed.sql.execute("CREATE TABLE mixed (id integer) PARTITION BY RANGE (id)")
+    bed.sql.execute("CREATE TABLE far_nulls (id integer)")
+    bed.sql.execute("INSERT INTO far_nulls VALUES (1), (NULL)")
+    bed.sql.execute(
+        "CREATE FOREIGN TABLE declared (id integer NOT NULL) SERVER here "
+        "OPTIONS (table_name 'far_nulls')"
+    )
+    declared = bed.spec("declared", sort_columns=("id",))
+    assert bed.source.bounds(declared, 10).may_have_nulls
+    if bed.sql.info.server_version < 170_000:  # later ones take what was declared for a fact
+        _, rows = read_all(bed, declared)
+        assert [row["id"] for row in rows] == [1, None]
+    bed.sql.execute("CREATE TABLE mixed (id integer NOT NULL) PARTITION BY RANGE (id)")
     bed.sql.execute("CREATE TABLE low PARTITION OF mixed FOR VALUES FROM (MINVALUE) TO (1)")
     bed.sql.execute("INSERT INTO mixed VALUES (-1), (-2)")
+    bed.sql.execute("ALTER FOREIGN TABLE near ALTER id SET NOT NULL")
+    assert not bed.source.bounds(bed.spec("mixed", sort_columns=("id",)), 10).may_have_nulls
     bed.sql.execute("ALTER TABLE mixed ATTACH PARTITION near FOR VALUES FROM (1) TO (MAXVALUE)")
+    assert bed.source.bounds(bed.spec("mixed", sort_columns=("id",)), 10).may_have_nulls
     _, rows = read_all(bed, bed.spec("mixed", sort_columns=("id",)))
     assert numbers(rows) == [-2, -1, *range(1, 501)]
 
@@ -303,7 +338,7 @@ def test_a_table_without_a_key_is_read_as_it_was_when_the_snapshot_was_taken(bed
     bed.sql.execute("CREATE TABLE heap (id integer)")
     bed.sql.execute("INSERT INTO heap SELECT generate_series(1, 5000)")
     spec = bed.spec("heap")
-    snapshot = bed.source.hold_snapshot()
+    snapshot = bed.source.hold_snapshot(spec)
     assert snapshot is not None
     bed.sql.execute("UPDATE heap SET id = -id")
     bed.sql.execute("DELETE FROM heap WHERE id < -4000")
@@ -317,6 +352,64 @@ def test_a_table_without_a_key_is_read_as_it_was_when_the_snapshot_was_taken(bed
     with pytest.raises(SnapshotLost, match="Start a new backfill"):
         list(other.read(spec, planned[0].extent))
     other.close()
+
+
+@pytest.mark.parametrize("statement", ["TRUNCATE {}", "VACUUM FULL {}"])
+@pytest.mark.parametrize("held", ["heap", "parts"])
+def test_a_table_that_is_read_by_its_pages_cannot_be_rewritten_meanwhile(
+    bed: Bed, statement: str, held: str
+) -> None:
+    bed.sql.execute("CREATE TABLE heap (id integer)")
+    bed.sql.execute("CREATE TABLE parts (id integer) PARTITION BY RANGE (id)")
+    bed.sql.execute("CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (10)")
+    rewrite = statement.format({"heap": "heap", "parts": "part"}[held])
+    bed.source.hold_snapshot(bed.spec(held))
+    bed.sql.execute("SET lock_timeout = '200ms'")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        bed.sql.execute(rewrite)
+    bed.source.close()
+    bed.sql.execute("SET lock_timeout = '10s'")
+    bed.sql.execute(rewrite)
+
+
+def test_a_table_that_is_being_rewritten_is_worth_another_try(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LOCK_TIMEOUT", "200ms")
+    bed.sql.execute("CREATE TABLE heap (id integer)")
+    spec = bed.spec("heap")
+    bed.sql.execute("BEGIN")
+    bed.sql.execute("TRUNCATE heap")
+    with pytest.raises(SourceUnavailable, match=r"a snapshot of public\.heap: .*lock timeout"):
+        bed.source.hold_snapshot(spec)
+    bed.sql.execute("COMMIT")
+    assert bed.source.hold_snapshot(spec) is not None
+
+
+def test_a_slice_does_not_wait_for_ever_behind_somebody_who_waits_for_the_table(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LOCK_TIMEOUT", "200ms")
+    bed.sql.execute("CREATE TABLE heap (id integer)")
+    bed.sql.execute("INSERT INTO heap VALUES (1)")
+    spec = bed.spec("heap")
+    snapshot = bed.source.hold_snapshot(spec)
+    assert snapshot is not None
+    (planned,) = plan_pages(bed.source.bounds(spec, 10), snapshot, _SMALL)
+
+    def rewrite() -> None:
+        with psycopg.connect(bed.url, autocommit=True) as connection:
+            connection.execute("TRUNCATE heap")
+
+    waiter = Thread(target=rewrite, daemon=True)
+    waiter.start()
+    asked = "SELECT count(*) FROM pg_locks WHERE relation = 'heap'::regclass AND NOT granted"
+    until(lambda: bed.sql.execute(asked).fetchone() == (1,), "somebody who waits", 10)
+    with pytest.raises(SourceUnavailable, match=r"Could not read public\.heap: .*lock timeout"):
+        bed.rows(spec, planned.extent)
+    bed.source.close()
+    waiter.join(10)
+    assert not waiter.is_alive()
 
 
 def test_what_was_frozen_and_is_no_longer_so_is_said(bed: Bed) -> None:

@@ -13,7 +13,7 @@ from refill.worker.snapshots import Snapshots
 class Held:
     closed = False
 
-    def hold_snapshot(self) -> str:
+    def hold_snapshot(self, spec: Any) -> str:
         return "00000003-1"
 
     def close(self) -> None:
@@ -24,7 +24,7 @@ def test_a_snapshot_is_let_go_when_the_plan_fails_after_it() -> None:
     snapshots, source = Snapshots(), Held()
 
     def ends(backfill: Any) -> Any:
-        snapshots.hold(backfill.id, lambda: source)  # type: ignore[arg-type,return-value]
+        snapshots.hold(claim, nothing, lambda: source)  # type: ignore[arg-type,return-value]
         raise SinkRefused("There is no such topic.")
 
     nothing: Any = None
@@ -37,7 +37,7 @@ def test_a_snapshot_is_let_go_when_the_plan_fails_after_it() -> None:
         snapshots=snapshots,
         settings=nothing,
     )
-    claim: Any = SimpleNamespace(backfill=SimpleNamespace(id=7))
+    claim: Any = SimpleNamespace(backfill=SimpleNamespace(id=7), attempt=1)
     with pytest.raises(SinkRefused):
         planner.plan(claim, lambda save: save())
     assert snapshots.held() == []

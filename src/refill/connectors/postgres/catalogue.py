@@ -68,6 +68,21 @@ HAVING bool_and(a.attnotnull)
 ORDER BY i.indrelid, i.indisprimary DESC, i.indnkeyatts, i.indexrelid
 """
 
+# Where a key or a NOT NULL does not bind every row that is read: what a foreign server holds only
+# declares them, and a table that others inherit from enforces them for its own rows alone. Below
+# a partitioned table, one such partition is enough.
+_UNENFORCED = """
+WITH RECURSIVE below(top, oid) AS (
+    SELECT c.oid, c.oid FROM pg_catalog.pg_class c WHERE c.oid = ANY(%(oids)s::oid[])
+    UNION
+    SELECT b.top, i.inhrelid FROM below b JOIN pg_catalog.pg_inherits i ON i.inhparent = b.oid
+)
+SELECT DISTINCT b.top FROM below b JOIN pg_catalog.pg_class c ON c.oid = b.oid
+WHERE c.relkind = 'f' OR (c.relkind = 'r' AND EXISTS (
+    SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid
+))
+"""
+
 _PARENTS = """
 WITH RECURSIVE up(oid, parent) AS (
     SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i
@@ -120,6 +135,7 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
         return ()
     rows = connection.execute(_COLUMNS, oids).fetchall()
     types = _types(connection, {row[3] for row in rows})
+    unenforced = {oid for (oid,) in connection.execute(_UNENFORCED, oids).fetchall()}
     columns: dict[int, list[Column]] = defaultdict(list)
     for relation, name, text, oid, typmod, not_null, collation in rows:
         columns[relation].append(
@@ -128,7 +144,7 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
                 type=text,
                 oid=oid,
                 typmod=typmod,
-                not_null=not_null,
+                not_null=not_null and relation not in unenforced,
                 collation=collation,
                 **types[oid],
             )
@@ -136,7 +152,8 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
     primary: dict[int, tuple[str, ...]] = {}
     unique: dict[int, tuple[str, ...]] = {}
     for relation, is_primary, key in connection.execute(_KEYS, oids).fetchall():
-        if set(key) <= {column.name for column in columns[relation]}:
+        whole = set(key) <= {column.name for column in columns[relation]}
+        if whole and relation not in unenforced:
             (primary if is_primary else unique).setdefault(relation, tuple(key))
     parents = dict(connection.execute(_PARENTS, oids).fetchall())
     return tuple(

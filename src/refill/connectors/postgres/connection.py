@@ -27,6 +27,9 @@ SESSION: dict[str, str] = {
     "idle_in_transaction_session_timeout": "0",
     # compiling a query that only scans costs more than it saves
     "jit": "off",
+    # a scan that joins another one half-way returns the rows of a range of pages in another order
+    # at every attempt, and rows without a key are known by their place
+    "synchronize_seqscans": "off",
 }
 CONNECT_TIMEOUT_SECONDS = 10
 
@@ -149,7 +152,8 @@ class ArrowSession:
 
 
 class ArrowStream:
-    """The result of one query; closing it stops the query."""
+    """The result of one query; closing it stops the query. To be closed once: the driver counts
+    open statements, and a second time would be another one's."""
 
     def __init__(self, statement: Any) -> None:
         from adbc_driver_manager import _reader
@@ -160,5 +164,7 @@ class ArrowStream:
         self.reader = _reader.AdbcRecordBatchReader._import_from_c(handle.address)
 
     def close(self) -> None:
-        self.reader.close()
-        self._statement.close()
+        try:
+            self.reader.close()
+        finally:
+            self._statement.close()

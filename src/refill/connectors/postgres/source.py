@@ -26,6 +26,9 @@ BATCH_BYTES = 8 * 1024 * 1024
 CATALOGUE_SECONDS = 60.0
 LOOK_SECONDS = 1.0  # beside two at most for the connection
 SAMPLE_SECONDS = 20.0
+LOCK_TIMEOUT = "5s"  # at a table that is read by its pages, when it begins and at each slice
+# what is read by its pages and can be locked; everything else is sliced by a column
+LOCKED_KINDS = ("r", "p")
 
 _Extent = KeyRange | NullKeys | CtidRange | Dated | Whole
 
@@ -40,6 +43,7 @@ class PostgresSource(Source):
         self._context = context
         self._batch_bytes = batch_bytes
         self._arrow: ArrowSession | None = None
+        self._open_stream: ArrowStream | None = None
         self._holder: Any = None
 
     def test(self) -> None:
@@ -114,16 +118,30 @@ class PostgresSource(Source):
                 parts = split_days(batches, converter, numbers)
                 yield from zip(run, parts, strict=True)
 
-    def hold_snapshot(self) -> str | None:
+    def hold_snapshot(self, spec: Spec) -> str | None:
         self._drop_holder()
         try:
-            self._holder = connect(self._options, "snapshot")
+            self._holder = connect(
+                self._options, "snapshot", session={"lock_timeout": LOCK_TIMEOUT}
+            )
             self._holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if spec.table is not None and spec.table.kind in LOCKED_KINDS:
+                self._lock(self._holder, spec)
             found = self._holder.execute("SELECT pg_export_snapshot()").fetchone()
         except Exception as exc:
             self._drop_holder()
-            raise translate(exc, "export a snapshot") from exc
+            raise translate(exc, f"take a snapshot of {_name(spec)}") from exc
         return str(found[0])
+
+    def _lock(self, holder: Any, spec: Spec) -> None:
+        """TRUNCATE, CLUSTER and VACUUM FULL move rows or remove them under any snapshot; locked
+        before the snapshot is taken, the pages stay what it sees. Who was granted single columns
+        only may not lock, and reads without."""
+        relation = read.relation_name(spec)
+        asked = "SELECT has_table_privilege(%s::text, 'SELECT')"
+        granted = holder.execute(asked, (relation,)).fetchone()
+        if granted is not None and granted[0]:
+            holder.execute(f"LOCK TABLE {relation} IN ACCESS SHARE MODE")
 
     def snapshot_alive(self) -> bool:
         if self._holder is None:
@@ -166,7 +184,7 @@ class PostgresSource(Source):
         stream: ArrowStream | None = None
         done = False
         try:
-            stream = self._start(query, snapshot)
+            stream = self._open_stream = self._start(query, snapshot)
             converter.check(stream.reader.schema)
             yield _pull(stream, doing)
             if snapshot is not None and self._arrow is not None:
@@ -178,12 +196,12 @@ class PostgresSource(Source):
         except Exception as exc:
             raise translate(exc, doing) from exc
         finally:
-            if not done and self._arrow is not None:
-                _quietly(self._arrow.cancel)
-            if stream is not None:
-                _quietly(stream.close)
-            if not done:
-                self._drop_arrow()
+            # one that was closed with its connection meanwhile has nothing left to end
+            if stream is None or stream is self._open_stream:
+                if done:
+                    self._close_stream()
+                else:
+                    self._drop_arrow()
 
     def _start(self, query: str, snapshot: str | None) -> ArrowStream:
         """Begins the query. A connection kept from an earlier slice may have been cut meanwhile:
@@ -223,9 +241,18 @@ class PostgresSource(Source):
         frozen.compare(frozen.columns_in_use(spec), now, spec.table.full_name)
 
     def _drop_arrow(self) -> None:
+        """A query that still runs is ended first: the driver keeps its connection otherwise."""
         if self._arrow is not None:
+            if self._open_stream is not None:
+                _quietly(self._arrow.cancel)
+                self._close_stream()
             _quietly(self._arrow.close)
             self._arrow = None
+
+    def _close_stream(self) -> None:
+        stream, self._open_stream = self._open_stream, None
+        if stream is not None:
+            _quietly(stream.close)
 
     def _drop_holder(self) -> None:
         if self._holder is not None:
@@ -258,6 +285,8 @@ def _adopt(session: ArrowSession, snapshot: str) -> None:
     try:
         session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         session.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+        # whoever waits for our lock on the table makes us wait behind them, and neither would end
+        session.execute(f"SET LOCAL lock_timeout = {literal(LOCK_TIMEOUT)}")
     except Exception as exc:
         error = translate(exc, "read under the backfill's snapshot")
         if getattr(exc, "sqlstate", None) in ("22023", "42704"):
