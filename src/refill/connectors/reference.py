@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from pydantic import SecretStr
+from pydantic.fields import FieldInfo
 
 from refill.connectors.contract import Connector
 from refill.connectors.registry import load_connectors
@@ -47,7 +48,7 @@ def options_tables() -> str:
                 )
                 if holds
             ]
-            required = "yes" if field.is_required() else f"default {_shown(field.default)}"
+            required = "yes" if field.is_required() else f"default {_shown(field)}"
             text = _text(field.description or field.title or "")
             lines.append(f"| `{field.alias or name}` | {required} | {', '.join(marks)} | {text} |")
         parts.append("\n".join(lines))
@@ -72,8 +73,11 @@ def _is_secret(annotation: object) -> bool:
     return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
 
 
-def _shown(default: object) -> str:
-    if default is None or isinstance(default, SecretStr):
+def _shown(field: FieldInfo) -> str:
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, SecretStr):
+        default = default.get_secret_value()  # what everybody may know: it is in the source
+    if default in (None, "", {}):
         return "none"
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 

@@ -50,14 +50,23 @@ regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_sy
 stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance"""
 _WINDOWS = "cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number"
 
-FUNCTIONS = frozenset(
-    " ".join(
-        (
-            *(_CONDITIONS, _STRINGS, _NUMBERS, _DATES, _CASTS, _HASHES, _JSON),
-            *(_COLLECTIONS, _ROW_MAKERS, _AGGREGATES, _WINDOWS),
-        )
-    ).split()
-)
+GROUPS = {
+    name: tuple(words.split())
+    for name, words in {
+        "conditions": _CONDITIONS,
+        "texts": _STRINGS,
+        "numbers": _NUMBERS,
+        "dates and times": _DATES,
+        "casts": _CASTS,
+        "hashes": _HASHES,
+        "JSON and CSV": _JSON,
+        "arrays, maps, structs": _COLLECTIONS,
+        "making rows (transfers only)": _ROW_MAKERS,
+        "aggregates (transfers only)": _AGGREGATES,
+        "windows (transfers only)": _WINDOWS,
+    }.items()
+}
+FUNCTIONS = frozenset(name for names in GROUPS.values() for name in names)
 
 # words that stand before a parenthesis without being a function
 TYPES_AND_KEYWORDS = frozenset(

@@ -169,7 +169,7 @@ def _check_functions(tokens: list[Token], row_by_row: bool) -> None:
         if name in TYPES_AND_KEYWORDS:
             continue
         if name not in FUNCTIONS:
-            _refuse(f"the function {token.text} is not allowed")
+            _refuse(f"the function {token.text} is not among those that are allowed")
         if row_by_row and name in _ROW_MAKERS:
             _refuse(f"{token.text} makes rows, and a sink's SQL goes row by row")
 

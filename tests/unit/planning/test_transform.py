@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from refill.domain.errors import Invalid
+from refill.planning.functions import GROUPS
 from refill.planning.transform import check_transform
 
 COLUMNS = ("id", "name", "amount", "Payload", "at")
@@ -128,3 +131,9 @@ def test_an_unknown_column_is_named() -> None:
 def test_a_sink_keeps_its_key(sql: str) -> None:
     with pytest.raises(Invalid, match="key column id"):
         check_transform(sql, COLUMNS, row_by_row=True, keep=("id",))
+
+
+def test_the_page_names_every_function_that_is_allowed() -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/transforms.md").read_text()
+    for group, names in GROUPS.items():
+        assert f"| {group} | {' '.join(f'`{name}`' for name in names)} |" in page

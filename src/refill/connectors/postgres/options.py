@@ -28,7 +28,11 @@ class PostgresOptions(Options):
     database: _Text = Field(title="Database")
     username: _Text = Field(title="User")
     password: SecretStr = Field(default=SecretStr(""), title="Password")
-    ssl: bool = Field(default=False, title="Use TLS")
+    ssl: bool = Field(
+        default=False,
+        title="Use TLS",
+        description="Encrypt the connection; the server's certificate is not checked.",
+    )
     table: _Text | None = Field(
         default=None,
         title="Table",

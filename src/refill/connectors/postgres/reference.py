@@ -56,7 +56,7 @@ _SPECIAL = (
     (
         "years before 1 and after 9999",
         "the number of days or microseconds",
-        "ISO 8601 with the year's sign and digits",
+        'as PostgreSQL prints them: `"0044-03-15 BC"`, `"12024-01-01"`',
     ),
 )
 _TAIL = """\
