@@ -4,14 +4,14 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from refill.domain.backfill import Backfill
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-backfill_id: ContextVar[int | None] = ContextVar("backfill_id", default=None)
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
@@ -36,14 +36,10 @@ def mask(text: str) -> str:
     return text
 
 
-@contextmanager
-def about_backfill(identity: int) -> Iterator[None]:
-    """Every line logged inside carries the backfill's id."""
-    token = backfill_id.set(identity)
-    try:
-        yield
-    finally:
-        backfill_id.reset(token)
+def about(action: str, backfill: "Backfill") -> dict[str, object]:
+    """What a line about a backfill says besides its message. Users of transfers know the backfill
+    by its number, those of sinks by its UUID."""
+    return {"action": action, "backfill_id": backfill.id, "backfill_uid": backfill.uid}
 
 
 class _Formatter(logging.Formatter):
@@ -52,8 +48,6 @@ class _Formatter(logging.Formatter):
         found: dict[str, Any] = {}
         if (request := request_id.get()) is not None:
             found["request_id"] = request
-        if (backfill := backfill_id.get()) is not None:
-            found["backfill_id"] = backfill
         for name, value in vars(record).items():
             if name not in _PLAIN:
                 found[name] = _masked(name, value)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -46,7 +46,7 @@ class Settings(BaseSettings):
         default=8, ge=1, description="failures of a slice before it is given up"
     )
     rate_limit_per_hour: int = Field(
-        default=10_000, ge=1, le=10_000, description="requests per key and hour"
+        default=10_000, ge=1, le=10_000, description="requests per key and hour, at most 10000"
     )
     max_range_days: int = Field(
         default=3660, ge=1, description="longest range of dates of one backfill"
@@ -61,8 +61,17 @@ class Settings(BaseSettings):
     grace_seconds: float = Field(
         default=30.0, ge=0, description="how long a stop waits for running slices"
     )
-    log_format: Literal["json", "text"] = Field(default="json", description="form of the log lines")
-    log_level: str = Field(default="INFO", description="lowest level that is logged")
+    log_format: Literal["json", "text"] = Field(
+        default="json", description="form of the log lines: json or text"
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        default="INFO", description="lowest level that is logged: DEBUG, INFO, WARNING or ERROR"
+    )
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_capitals(cls, level: object) -> object:
+        return level.upper() if isinstance(level, str) else level
 
     @property
     def home_path(self) -> Path:

@@ -4,11 +4,16 @@ import io
 import json
 import logging
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from refill import logs
-from refill.logs import JsonFormatter, TextFormatter, about_backfill, mask
+from refill.logs import JsonFormatter, TextFormatter, mask
+
+# all that a line takes of a backfill
+BACKFILL: Any = SimpleNamespace(id=7, uid="u-7")
 
 
 def record(message: str, **extra: object) -> logging.LogRecord:
@@ -21,12 +26,13 @@ def record(message: str, **extra: object) -> logging.LogRecord:
 def test_a_line_carries_the_request_and_the_backfill() -> None:
     token = logs.request_id.set("r-1")
     try:
-        with about_backfill(7):
-            line = json.loads(JsonFormatter().format(record("planned", action="plan", slices=3)))
+        told = record("planned", **logs.about("plan", BACKFILL), slices=3)
+        line = json.loads(JsonFormatter().format(told))
     finally:
         logs.request_id.reset(token)
     assert line["message"] == "planned"
-    assert (line["request_id"], line["backfill_id"]) == ("r-1", 7)
+    assert line["request_id"] == "r-1"
+    assert (line["backfill_id"], line["backfill_uid"]) == (7, "u-7")
     assert (line["action"], line["slices"]) == ("plan", 3)
     assert "request_id" not in json.loads(JsonFormatter().format(record("later")))
 

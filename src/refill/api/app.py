@@ -18,7 +18,14 @@ from refill.settings import Settings
 
 
 def create_app(service: Service, settings: Settings, clock: Clock = system_clock) -> FastAPI:
-    app = FastAPI(title="refill", version=__version__, redirect_slashes=False)
+    # without FastAPI's own pages: they run scripts of another host in the API's origin
+    app = FastAPI(
+        title="refill",
+        version=__version__,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+    )
     app.state.service = service
     app.state.gate = Gate(
         service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock

@@ -58,14 +58,20 @@ def problems_of(
     fields: dict[str, list[str]] = defaultdict(list)
     only_unknown = True
     for error in errors:
-        field = (name or _dotted)(error["loc"])
         if error["type"] == "extra_forbidden":
-            fields[field].append("is not a known key")
+            fields[_unknown(error["loc"], name or _dotted)].append("is not a known key")
         else:
             only_unknown = False
-            fields[field].append(_sentence(error))
+            fields[(name or _dotted)(error["loc"])].append(_sentence(error))
     summary = "; ".join(f"{field}: {', '.join(found)}" for field, found in fields.items())
     return Invalid(summary, fields) if only_unknown else Malformed(summary, fields)
+
+
+def _unknown(location: tuple[int | str, ...], name: Callable[[tuple[int | str, ...]], str]) -> str:
+    """The key as it was written, whatever it looks like."""
+    *place, key = location
+    above = name(tuple(place)) if place else "body"
+    return str(key) if above in ("", "body") else f"{above}.{key}"
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:

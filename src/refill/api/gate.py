@@ -11,6 +11,7 @@ from refill.domain.access import Caller, Scope
 from refill.domain.errors import Forbidden, NotFound, RateLimited
 from refill.service import Service
 
+MAX_ID = 2**63 - 1
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
@@ -35,7 +36,7 @@ class Gate:
             )
         team = str(request.path_params.get("team_id", caller.team_id))
         # what is no number at all is left to the route's own validation
-        if _NUMBER.fullmatch(team) and int(team) != caller.team_id:
+        if _NUMBER.fullmatch(team) and caller.team_id != int(team) <= MAX_ID:
             raise NotFound("team", team)
         if not caller.allows(needed):
             raise Forbidden(

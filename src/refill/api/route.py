@@ -8,14 +8,15 @@ from typing import Annotated, Any
 from weakref import WeakValueDictionary
 
 from fastapi import Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from refill.api.errors import MethodNotAllowed
 from refill.domain.access import Caller, Scope
-from refill.domain.errors import Invalid
+from refill.domain.errors import Invalid, RefillError, TransientError
 from refill.service.identity import new_uid, repeatable_uid
-from refill.store.port import BackfillStore, StoredAnswer
+from refill.store.port import UNANSWERED, BackfillStore, StoredAnswer
 
 SCOPE = "x-scope"  # where a route's scope stands in its OpenAPI operation
 
@@ -49,7 +50,8 @@ class GuardedRoute(APIRoute):
 class KeptAnswers:
     """The same key and body give the same answer again; the same key with another body is refused.
 
-    Only what succeeded is kept: a request that changed nothing can simply be made again.
+    The key is reserved before anything is done, so that this holds too when the answer was lost.
+    Only what succeeded is kept: a request that was refused can simply be made again.
     """
 
     def __init__(self, store: BackfillStore) -> None:
@@ -64,28 +66,48 @@ class KeptAnswers:
         body_hash = hashlib.sha256(request.state.body).hexdigest()
         lock = self._locks.setdefault(place, Lock())
         async with lock:
-            kept = await run_in_threadpool(self._store.get_answer, *place)
-            if kept is None:
-                response = await run(request)
-                if not 200 <= response.status_code < 300:
-                    return response
-                answer = StoredAnswer(
-                    body_hash=body_hash,
-                    status=response.status_code,
-                    body=bytes(response.body).decode(),
+            kept = await run_in_threadpool(self._store.reserve_answer, *place, body_hash)
+            if kept is not None and kept.body_hash != body_hash:
+                raise Invalid(
+                    f"The {_HEADER} was used before with another body; use a new key for a new "
+                    "request."
                 )
-                await run_in_threadpool(self._store.save_answer, *place, answer)
-                return response
-        if kept.body_hash != body_hash:
-            raise Invalid(
-                f"The {_HEADER} was used before with another body; use a new key for a new request."
-            )
+            if kept is None or kept.status == UNANSWERED:
+                request.state.repeated = kept is not None
+                return await self._answered(request, run, place, body_hash)
         return Response(
             kept.body or None,
             kept.status,
             {"Idempotent-Replayed": "true"},
             "application/json" if kept.body else None,
         )
+
+    async def _answered(
+        self,
+        request: Request,
+        run: Callable[[Request], Awaitable[Response]],
+        place: tuple[int, str, str],
+        body_hash: str,
+    ) -> Response:
+        try:
+            response = await run(request)
+        except TransientError:
+            raise  # nobody knows what became of it: the key stays reserved
+        except (RefillError, RequestValidationError):
+            await self._release(request, place)
+            raise
+        if not 200 <= response.status_code < 300:
+            await self._release(request, place)
+            return response
+        body = bytes(response.body).decode()
+        answer = StoredAnswer(body_hash=body_hash, status=response.status_code, body=body)
+        await run_in_threadpool(self._store.save_answer, *place, answer)
+        return response
+
+    async def _release(self, request: Request, place: tuple[int, str, str]) -> None:
+        """Only its own reservation: another's request may still be under way."""
+        if not request.state.repeated:
+            await run_in_threadpool(self._store.release_answer, *place)
 
 
 def route_of(request: Request) -> str:
@@ -105,6 +127,13 @@ def _uid(request: Request) -> str:
     caller: Caller = request.state.caller
     return repeatable_uid(caller.team_id, route_of(request), key_of(request))
 
+
+def _repeated(request: Request) -> bool:
+    return bool(getattr(request.state, "repeated", False))
+
+
+# whether the same request came before, and nobody knows what became of it
+RepeatedParam = Annotated[bool, Depends(_repeated)]
 
 # the id for what a POST makes: the same one for the same Idempotency-Key
 UidParam = Annotated[str, Depends(_uid)]

@@ -4,6 +4,7 @@ import logging
 import time
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -74,7 +75,10 @@ class Transport:
                 scope, receive, send
             )
             return
-        body = await self._read(scope, receive)
+        try:
+            body = await self._read(scope, receive)
+        except ClientDisconnect:
+            return  # half a request is none: nobody waits for what it would do
         if body is None:
             error = BodyTooLarge(
                 f"The body is larger than {self._body_limit_bytes} bytes; send less at once."
@@ -93,7 +97,7 @@ class Transport:
                 await response(scope, receive, send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when it is over the limit."""
+        """The whole body; None when it is over the limit. ClientDisconnect when it never came."""
         declared = Headers(scope=scope).get("content-length", "0")
         if declared.isdigit() and int(declared) > self._body_limit_bytes:
             return None
@@ -102,7 +106,7 @@ class Transport:
         while True:
             message = await receive()
             if message["type"] != "http.request":
-                break
+                raise ClientDisconnect
             part = message.get("body", b"")
             size += len(part)
             if size > self._body_limit_bytes:

@@ -16,11 +16,14 @@ from refill.cli.output import (
     print_record,
     print_table,
 )
-from refill.cli.remote import RemoteBackfills
+from refill.cli.remote import STATES, RemoteBackfills
 from refill.cli.view import View, spoken_seconds, view_sink_backfill, view_transfer_backfill
 from refill.cli.watch import watch as watch_views
 
-app = typer.Typer(help="Backfills: create, list, show, watch, plan, pause, resume, cancel, retry.")
+app = typer.Typer(
+    help="Backfills: create, list, show, watch, plan, pause, resume, cancel, retry, slices, "
+    "rejects."
+)
 
 Id = Annotated[str, typer.Argument(help="A sink's backfill (a UUID) or a transfer's (a number).")]
 Sink = Annotated[str | None, typer.Option("--sink", help="The sink, by name or id.")]
@@ -81,11 +84,15 @@ def plan(
     sort_column: SortColumn = None,
     start_position: Start = None,
     end_position: End = None,
+    max_rows_per_second: Throttle = None,
     transfer: Transfer = None,
     range_start: From = None,
     range_end: To = None,
+    order: Order = None,
+    max_concurrent_runs: Concurrency = None,
     exclude_dates: Exclude = None,
     only: Only = None,
+    reason: Reason = None,
     json: Json = False,
 ) -> None:
     """What a backfill would do, without creating it."""
@@ -99,6 +106,7 @@ def plan(
                 "sliced by": planned["sort_column"] or "pages, under one snapshot",
                 "rows, about": f"{planned['estimated_rows']:,}",
                 "slices": planned["slices_total"],
+                "blocked by": planned["blocked_by"] or "nothing",
             }
         )
         shown = planned["slices"]
@@ -116,10 +124,14 @@ def plan(
 @with_client
 def list_(
     client: Client,
-    state: Annotated[str | None, typer.Option(help="Only those in this state.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Only active, paused, completed, failed or cancelled ones.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """The team's backfills; of transfers, those not yet done, as their API has it."""
+    if state is not None and state not in STATES:
+        raise Stopped(f"There is no state {state!r}; there are {', '.join(STATES)}.")
     views = RemoteBackfills(client).list_all(state)
     if json:
         print_json([view.raw for view in views])

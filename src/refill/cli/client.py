@@ -58,12 +58,14 @@ class Client:
             return _parsed(answer)
         raise Refusal(answer.status_code, _sentence(answer))
 
-    def pages(self, path: str, **query: Any) -> Iterator[Answer]:
-        """Every item of a list of the sink dialect."""
+    def pages(self, path: str, items: str = "data") -> Iterator[Answer]:
+        """Every item of a list, page by page. The transfer dialect wraps a page in `data`, where
+        its items have a name."""
         cursor: str | None = None
         while True:
-            page = self.get(path, limit=1000, cursor=cursor, **query)
-            yield from page["data"]
+            answer = self.get(path, limit=1000, cursor=cursor)
+            page = answer if items == "data" else answer["data"]
+            yield from page[items]
             cursor = page.get("next_cursor")
             if not cursor:
                 return

@@ -11,6 +11,8 @@ from refill.cli.client import Client, Refusal
 from refill.cli.output import Stopped
 from refill.cli.view import View, view_sink_backfill, view_transfer_backfill
 
+_ACTIVE = ("created", "scheduled", "running")
+STATES = ("active", "paused", "completed", "failed", "cancelled", *_ACTIVE)
 _TRANSFER_WORDS = {"active": "RUNNING", "paused": "PAUSED", "cancelled": "CANCELLED"}
 
 
@@ -41,7 +43,7 @@ class RemoteBackfills:
                 refusals.append(refusal)
         if len(refusals) == 2:
             raise refusals[0]
-        return [view for view in found if state in (None, view.state)]
+        return [view for view in found if state is None or _is_in(view, state)]
 
     def show(self, backfill_id: str) -> View:
         path = self._path(backfill_id)
@@ -68,13 +70,16 @@ class RemoteBackfills:
 
     def parts(self, backfill_id: str, noun: str) -> Iterator[Mapping[str, Any]]:
         """Its `slices`, or its `rejects`."""
-        if not _is_sink(backfill_id):
-            raise Stopped(
-                f"A transfer's backfill has runs, and no {noun} to list: `refill backfills show "
-                f"{backfill_id}` says why dates failed, and GET /v1/teams/{self._client.team}"
-                "/transfers/ID/runs lists the runs."
-            )
-        return self._client.pages(f"{self._path(backfill_id)}/{noun}")
+        path = f"{self._path(backfill_id)}/{noun}"
+        if _is_sink(backfill_id):
+            return self._client.pages(path)
+        if noun == "rejects":
+            return self._client.pages(path, items=noun)
+        raise Stopped(
+            f"A transfer's backfill has runs, and no {noun} to list: `refill backfills show "
+            f"{backfill_id}` says why dates failed, and GET /v1/teams/{self._client.team}"
+            "/transfers/ID/runs lists the runs."
+        )
 
     def _sink_backfills(self) -> Iterator[View]:
         return map(view_sink_backfill, self._client.pages("/api/backfills"))
@@ -95,6 +100,11 @@ class RemoteBackfills:
             if view.id == backfill_id.lower():
                 return f"/api/sinks/{view.pipeline}/backfills/{view.id}"
         raise Stopped(f"No backfill {backfill_id} was found; `refill backfills list` shows them.")
+
+
+def _is_in(view: View, state: str) -> bool:
+    """A transfer's dialect has three words for what a sink's calls active."""
+    return view.state == state or (state == "active" and view.state in _ACTIVE)
 
 
 def _is_sink(backfill_id: str) -> bool:

@@ -77,6 +77,7 @@ def view_transfer_backfill(raw: Mapping[str, Any]) -> View:
         fraction=raw["progress"],
         rows=raw["rows_total"],
         rows_delivered=raw["rows_total"],
+        rows_rejected=raw["rows_rejected"],
         rows_per_second=raw["rows_per_second"],
         eta_seconds=raw["eta_seconds"],
         slices_total=raw["transfer_runs_total"],

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from refill.connectors.contract import Job, Sink, Written
 from refill.connectors.envelope import Envelope, Messages
-from refill.domain.slice import Reject, Ticket
+from refill.domain.slice import REJECTS_KEPT, Reject, Ticket
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
-
-REJECTS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ class Backfill:
     failed_at: datetime | None = None
     cancelled_at: datetime | None = None
     cancelled_user_id: int | None = None
+    idle_seconds: float = 0.0  # since it started: paused, or over until it was retried
     counters: Counters = Counters()
 
     def with_status(self, status: Status) -> "Backfill":

@@ -25,8 +25,11 @@ RefillError
 └── Superseded          a newer attempt took over: stop, touch nothing
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from refill.domain.slice import Reject
 
 
 class RefillError(Exception):
@@ -186,9 +189,16 @@ class SinkRefused(TerminalError):
 
 
 class TooManyRejects(TerminalError):
-    """More rows of a slice could not be delivered than the pipeline allows."""
+    """More rows of a backfill could not be delivered than the pipeline allows."""
 
     code = "too_many_rejects"
+
+    def __init__(
+        self, message: str, rejects: Sequence["Reject"] = (), count: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.rejects = tuple(rejects)  # met before it was given up, or the first of them
+        self.count = len(self.rejects) if count is None else count
 
 
 class TransformFailed(TerminalError):

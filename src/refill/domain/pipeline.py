@@ -207,6 +207,7 @@ class Spec(Record):
     batch_size: int | None = None
     timestamp_format: str = "iso8601"
     max_rejects: int = 0
+    max_retry_count: int | None = None  # of a slice; None: as the worker is set
     max_rows_per_second: int | None = None
     # for messages: {"consumer": {...}, "database": {...}} as they stand in the metadata
     message: Mapping[str, Any] = Field(default_factory=dict)

@@ -19,7 +19,8 @@ def measure_progress(backfill: Backfill, now: datetime) -> Progress:
     fraction = _fraction(backfill)
     if backfill.started_at is None:
         return Progress(fraction, None, None)
-    seconds = ((backfill.ended_at or now) - backfill.started_at).total_seconds()
+    until = backfill.ended_at or backfill.paused_at or now
+    seconds = (until - backfill.started_at).total_seconds() - backfill.idle_seconds
     if seconds <= 0:
         return Progress(fraction, None, None)
     rate = backfill.counters.rows_read / seconds

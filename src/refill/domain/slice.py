@@ -107,6 +107,9 @@ class Ticket(Record):
     staging: str | None = None  # what the sink's `stage` returned, on the worker
 
 
+REJECTS_KEPT = 1000  # of a slice; what is beyond is only counted
+
+
 class Reject(Record):
     """A row that could not be delivered: its key and why."""
 

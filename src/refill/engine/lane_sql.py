@@ -1,5 +1,6 @@
 """The SQL lane: the same read as the view `source`, the user's Spark SQL, the same write."""
 
+import dataclasses
 import pickle
 import re
 import time
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from refill.connectors.contract import Connector, Context
+from refill.connectors.contract import Connector, Context, Job
 from refill.domain.errors import EngineUnavailable, Invalid, TransformFailed
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Fault, Outcome, Receipt, Ticket
+from refill.engine.allowance import Allowance
 from refill.engine.filter import Filter
 from refill.engine.flow import Flow, Throttle
 from refill.engine.frames import conform, from_spark, spark_safe, to_spark
@@ -60,6 +62,7 @@ class SqlLane:
         except Exception as exc:
             return [failure(ticket, exc) for ticket in order.tickets]
         receipts: list[Receipt] = []
+        allowance = Allowance(order.job)
         session = self._link.new_session()
         deadline = time.monotonic() + order.seconds_budget
         with self._link.tagged(session, order.pack_id):
@@ -69,18 +72,19 @@ class SqlLane:
                 if receipts and time.monotonic() >= deadline:
                     receipts.append(without_work(ticket, Outcome.UNSTARTED))
                 else:
-                    receipts.append(self._run(session, ticket, schema))
+                    receipts.append(self._run(session, ticket, schema, allowance.job()))
+                    allowance.spend(receipts[-1])
         return receipts
 
-    def _run(self, session: "SparkSession", ticket: Ticket, schema: pa.Schema) -> Receipt:
+    def _run(self, session: "SparkSession", ticket: Ticket, schema: pa.Schema, job: Job) -> Receipt:
         from pyspark.errors import PySparkException
         from pyspark.sql import Observation, functions
 
         began = time.monotonic()
         observation = Observation(f"read_{ticket.nonce}")
         counted = True
-        order = self._order
-        spec = order.job.spec
+        order = dataclasses.replace(self._order, job=job)
+        spec = job.spec
         try:
             frame = _read_frame(session, order, self._source, ticket, schema)
             frame = frame.observe(observation, functions.count(functions.lit(1)).alias("rows"))
@@ -271,6 +275,9 @@ def _read(
 
 def _balanced(receipt: Receipt, rows_read: int | None, seconds: float) -> Receipt:
     """What the SQL dropped counts as filtered; what it made up is delivered all the same."""
+    if receipt.outcome is not Outcome.DONE:
+        # what it did not get to was not dropped by anybody
+        return receipt.model_copy(update={"seconds": seconds})
     read = receipt.rows_read if rows_read is None else rows_read
     dropped = max(0, read - receipt.rows_delivered - receipt.rows_rejected)
     return receipt.model_copy(

@@ -76,7 +76,11 @@ class SparkEngine:
                 "Spark lost pack %s",
                 order.pack_id,
                 exc_info=exc,
-                extra={"action": "pack_lost", "backfill_id": order.job.backfill_id},
+                extra={
+                    "action": "pack_lost",
+                    "backfill_id": order.job.backfill_id,
+                    "backfill_uid": order.job.backfill_uid,
+                },
             )
             raise EngineUnavailable(
                 f"Spark lost the work on {len(order.tickets)} slices; they are tried again."

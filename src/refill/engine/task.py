@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from refill.connectors.contract import Sink, Source, Written
 from refill.domain.errors import RefillError, Superseded, TooManyRejects, TransientError
-from refill.domain.slice import Dated, Fault, Outcome, Receipt, Ticket
+from refill.domain.slice import REJECTS_KEPT, Dated, Fault, Outcome, Receipt, Ticket
+from refill.engine.allowance import Allowance
 from refill.engine.filter import Filter
 from refill.engine.flow import Flow, Throttle
 from refill.engine.order import WorkOrder
@@ -37,6 +38,7 @@ class PackRun:
     ) -> None:
         self._order = order
         self._spec = order.job.spec
+        self._allowance = Allowance(order.job)
         self._source = source
         self._sink = sink
         self._clock = clock
@@ -76,59 +78,69 @@ class PackRun:
         """Receipts of the dates that one reading got through, which leave `left`. They count only
         once the reading has ended well: a source may find out at its end what was wrong."""
         began = self._begin()
-        reading: object = None
+        allowed = self._allowance.left
         receipts: list[Receipt] = []
         read: list[Ticket] = []
         try:
             days = [t.extent.date for t in left if isinstance(t.extent, Dated)]
-            dated = reading = self._source.get().read_dates(self._spec, days)
-            for _, batches in dated:
-                if self._time_is_up():
-                    break
-                receipts.append(self._deliver(left[0], batches, began))
-                read.append(left.pop(0))
-                began = self._begin()
-                if receipts[-1].fault is not None:
-                    break
+            dated = self._source.get().read_dates(self._spec, days)
+            try:
+                for _, batches in dated:
+                    if self._time_is_up():
+                        break
+                    receipts.append(self._deliver(left[0], batches, began))
+                    read.append(left.pop(0))
+                    began = self._begin()
+                    if receipts[-1].fault is not None:
+                        break
+            finally:
+                # before a failure drops the source: a query left open could keep its connection
+                _close(dated)
         except Exception as exc:
             if left:
                 return [*receipts, self._failed(left.pop(0), exc, began)]
+            self._allowance.left = allowed  # what these dates rejected does not count either
             return [self._failed(ticket, exc, began) for ticket in read]
-        finally:
-            _close(reading)
         return receipts
 
     def _deliver(self, ticket: Ticket, batches: Iterator[pa.RecordBatch], began: float) -> Receipt:
         if self._schema is None:
-            self._schema = self._source.get().schema(self._spec)
-            self._filter = Filter(self._spec.filter, self._schema) if self._spec.filter else None
+            schema = self._source.get().schema(self._spec)
+            # before the schema is kept: a filter that cannot be made must fail every slice
+            self._filter = Filter(self._spec.filter, schema) if self._spec.filter else None
+            self._schema = schema
         flow = Flow(
             batches,
             keep=self._filter,
             throttle=self._throttle,
             on_batch=self._step(ticket, "mid_read"),
         )
+        job = self._allowance.job()
         try:
             written = self._sink.get().write(
-                self._order.job, ticket, self._schema, self._stepped(ticket, iter(flow))
+                job, ticket, self._schema, self._stepped(ticket, iter(flow))
             )
         finally:
             _close(batches)
-        return receipt_of(
+        receipt = receipt_of(
             ticket,
             written,
             rows_read=flow.rows_read,
             rows_filtered=flow.rows_filtered,
             seconds=self._clock() - began,
-            max_rejects=self._spec.max_rejects,
+            max_rejects=job.spec.max_rejects,
             source_ended=flow.ended,
         )
+        self._allowance.spend(receipt)
+        return receipt
 
     def _failed(self, ticket: Ticket, exc: Exception, began: float) -> Receipt:
         # neither is trusted any more: a transaction or a protocol may be left in the middle
         self._source.discard()
         self._sink.discard()
-        return failure(ticket, exc, self._clock() - began)
+        receipt = failure(ticket, exc, self._clock() - began)
+        self._allowance.spend(receipt)
+        return receipt
 
     def _begin(self) -> float:
         now = self._clock()
@@ -193,14 +205,17 @@ def receipt_of(
     if not source_ended or accounted != rows_read:
         fault = Fault(
             code="unexpected",
-            message=f"The sink accounts for {accounted} of {rows_read} rows read; tried again.",
+            message=f"Of {rows_read} rows read the sink accounts for {accounted}; the slice is "
+            "tried again.",
             transient=True,
         )
-    elif written.rows_rejected > max_rejects:
+    elif written.rows_rejected > max_rejects and not written.delivered_before:
+        # what stands already was within what was left when it was delivered
         fault = fault_of(
             TooManyRejects(
-                f"{written.rows_rejected} rows could not be delivered and {max_rejects} may be "
-                "rejected; see the rejects, then mend the rows or raise max_rejects."
+                f"{written.rows_rejected} rows could not be delivered and {max_rejects} may still "
+                "be rejected; see the rejects, then mend the rows and retry, or raise max_rejects "
+                "and start a new backfill."
             )
         )
     return Receipt(
@@ -214,7 +229,7 @@ def receipt_of(
         bytes_written=written.bytes_written,
         seconds=round(seconds, 6),
         staged=written.staged,
-        rejects=written.rejects[:1000],
+        rejects=written.rejects[:REJECTS_KEPT],
         fault=fault,
         extra=dict(written.extra),
     )
@@ -235,11 +250,15 @@ def failure(ticket: Ticket, exc: Exception, seconds: float = 0.0) -> Receipt:
             exc_info=exc,
             extra={"action": "slice_failed", "slice_id": ticket.slice_id},
         )
+    rejects, met = (exc.rejects, exc.count) if isinstance(exc, TooManyRejects) else ((), 0)
     return Receipt(
         slice_id=ticket.slice_id,
         attempt=ticket.attempt,
         outcome=Outcome.FAILED,
+        rows_read=met,
+        rows_rejected=met,
         seconds=round(seconds, 6),
+        rejects=rejects[:REJECTS_KEPT],
         fault=fault,
     )
 

@@ -277,6 +277,8 @@ class Backfills:
         table: Table | None,
         request: BackfillRequest,
     ) -> Spec:
+        if sink.status == "disabled":
+            raise Invalid.of("sink", f"{sink.name} is disabled; set its status to active first")
         if table is None:
             raise Invalid.of("table", f"{database.name} has no table {name}")
         connector = self._connectors[sink.destination_type]
@@ -297,6 +299,7 @@ class Backfills:
             batch_size=sink.batch_size,
             timestamp_format=sink.timestamp_format,
             max_rejects=sink.max_rejects,
+            max_retry_count=sink.max_retry_count,
             max_rows_per_second=request.max_rows_per_second,
             message=_message(sink, database),
         )

@@ -2,11 +2,14 @@
 once, where it must be right or is not stored."""
 
 import logging
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
 
 from refill.clock import Clock
 from refill.connectors.contract import Connector, Context, Source
@@ -20,6 +23,9 @@ from refill.store.port import PipelineStore
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+SILENT_SECONDS = 15.0  # how long a source that did not answer is not asked again
+
+T = TypeVar("T")
 
 
 class Catalogue:
@@ -39,6 +45,7 @@ class Catalogue:
         self._clock = clock
         # a source that hangs must not take the API's own threads with it
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="catalogue")
+        self._silent_until: dict[str, tuple[datetime, float]] = {}
 
     @contextmanager
     def open(self, database: Database) -> Iterator[Source]:
@@ -105,22 +112,36 @@ class Catalogue:
         does not answer. One without columns: nobody knows it, and what is wrong shows when it is
         read."""
         schema, table_name = split_name(name)
-        future = self._threads.submit(self._look, database, schema, table_name)
         try:
-            return future.result(LOOK_SECONDS)
+            return self._ask(database, lambda: self._look(database, schema, table_name))
         except (FutureTimeout, TransientError, TerminalError):
-            future.cancel()  # one that still waits for a thread has nobody to look for
             unknown = Table(schema_name=schema, name=table_name, columns=())
             return _stored(database, name) or unknown
 
     def describe(self, database: Database, query: str) -> tuple[Column, ...]:
         """The columns that a query with a bound :date returns; none: the source did not answer in
         two seconds. Invalid on `query` when the source cannot make sense of it."""
-        future = self._threads.submit(self._describe, database, query)
         try:
-            return future.result(LOOK_SECONDS)
+            return self._ask(database, lambda: self._describe(database, query))
         except (FutureTimeout, TransientError, TerminalError):
             return ()
+
+    def _ask(self, database: Database, look: Callable[[], T]) -> T:
+        """FutureTimeout after two seconds, and at once for some time after that: every request of
+        somebody who waits for a dead source would take them, and a thread, again. One whose
+        options were changed since is asked."""
+        changed, until = self._silent_until.get(database.id, (None, 0.0))
+        if changed == database.updated_at and time.monotonic() < until:
+            raise FutureTimeout
+        future = self._threads.submit(look)
+        try:
+            return future.result(LOOK_SECONDS)
+        except FutureTimeout:
+            # one that still waits for a thread says nothing of its source
+            if not future.cancel():
+                until = time.monotonic() + SILENT_SECONDS
+                self._silent_until[database.id] = (database.updated_at, until)
+            raise
 
     def _describe(self, database: Database, query: str) -> tuple[Column, ...]:
         with self.open(database) as source:

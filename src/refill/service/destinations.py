@@ -55,7 +55,14 @@ class Destinations:
             )
         return found
 
-    def create(self, team_id: int, draft: DestinationDraft) -> Destination:
+    def create(
+        self, team_id: int, draft: DestinationDraft, *, repeated: bool = False
+    ) -> Destination:
+        """`repeated`: the same request came before, and may have made it."""
+        if repeated:
+            for made in self._store.list_destinations(team_id):
+                if made.name == draft.name:
+                    return made
         options = self._options(draft)
         now = self._clock()
         destination = Destination(

@@ -53,7 +53,22 @@ def frozen(connector: Connector, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """The old fields with the new ones over them; a mask sent back leaves the secret as it is."""
-    return {**old, **{name: value for name, value in new.items() if value != MASK}}
+    return {**old, **_unmasked(old, new)}
+
+
+def _unmasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The new fields; masks stand for what was there, and for nothing where nothing was."""
+    found: dict[str, Any] = {}
+    for name, value in new.items():
+        if value == MASK:
+            if name in old:
+                found[name] = old[name]
+        elif isinstance(value, Mapping):
+            before = old.get(name)
+            found[name] = _unmasked(before if isinstance(before, Mapping) else {}, value)
+        else:
+            found[name] = value
+    return found
 
 
 def _clear(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Protocol
 from refill.domain.backfill import Backfill
 from refill.domain.errors import RefillError
 from refill.domain.pipeline import Schedule, Transfer
+from refill.logs import about
 from refill.service.dates import dates_before, today_in
 from refill.service.identity import repeatable_uid
 from refill.store.port import NewBackfill
@@ -116,9 +117,8 @@ class Schedules:
         log.info(
             "schedule fired",
             extra={
-                "action": "schedule_fired",
+                **about("schedule_fired", backfill),
                 "transfer_id": transfer.id,
-                "backfill_id": backfill.id,
                 "dates": len(dates),
             },
         )

@@ -1,9 +1,9 @@
-"""What must hold for a sink: its tables, the columns of its filter, its SQL, its endpoint."""
+"""What must hold for a sink: its tables, the columns of its filter, its SQL, its place."""
 
 from collections.abc import Iterable, Mapping
 
 from refill.connectors.contract import Connector
-from refill.domain.errors import Invalid, NotFound
+from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Database, Operator, Sink
 from refill.domain.table import Table
 from refill.planning.filters import check_filter
@@ -37,9 +37,6 @@ class SinkChecks:
         if sink.transform is not None:
             for table in tables or (None,):
                 check_sql(sink.transform, table)
-        endpoint = sink.destination_options.get("http_endpoint")
-        if endpoint is not None:
-            self._check_endpoint(sink.team_id, str(endpoint))
         self._check_place(sink)
 
     def _named(self, sink: Sink, database: Database) -> tuple[Table, ...]:
@@ -91,14 +88,6 @@ class SinkChecks:
                     f"destination.{option}",
                     f"the sink {other.name} writes the same tables there; choose another {option}",
                 )
-
-    def _check_endpoint(self, team_id: int, endpoint: str) -> None:
-        try:
-            self._store.get_endpoint(team_id, endpoint)
-        except NotFound as exc:
-            raise Invalid.of(
-                "destination.http_endpoint", f"there is no HTTP endpoint {endpoint}"
-            ) from exc
 
 
 def check_condition(condition: Condition) -> None:

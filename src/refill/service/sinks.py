@@ -1,7 +1,7 @@
 """Sinks: pipelines from tables of a database to a system."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +9,21 @@ from refill.clock import Clock
 from refill.connectors.contract import Connector
 from refill.domain.backfill import ACTIVE, Backfill, Status
 from refill.domain.errors import Invalid, NotFound
-from refill.domain.pipeline import Condition, Database, Kind, Selection, Sink, SinkTable
+from refill.domain.pipeline import (
+    Condition,
+    Database,
+    HttpEndpoint,
+    Kind,
+    Selection,
+    Sink,
+    SinkTable,
+)
 from refill.service.databases import check_name
 from refill.service.options import changed, masked, parse_options, reveal
 from refill.service.sink_checks import SinkChecks
 from refill.store.port import Store
+
+ENDPOINT = "http_endpoint"  # the option that names an HTTP endpoint, in whichever connector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +135,12 @@ class Sinks:
             team_id, kind=Kind.SINK, pipeline_id=only, statuses=ACTIVE
         ).items
         names = {database.id: database.name for database in self._store.list_databases(team_id)}
+        endpoints = {endpoint.id: endpoint.name for endpoint in self._store.list_endpoints(team_id)}
         return tuple(
             SinkView(
                 sink=sink,
                 database_name=names.get(sink.database_id, sink.database_id),
-                destination={
-                    "type": sink.destination_type,
-                    **masked(self._connectors.get(sink.destination_type), sink.destination_options),
-                },
+                destination=self._shown(sink, endpoints),
                 active_backfills=tuple(
                     backfill for backfill in active if backfill.pipeline_id == sink.id
                 ),
@@ -154,6 +162,8 @@ class Sinks:
         given = {
             name: value for name in _PLAIN_FIELDS if (value := getattr(draft, name)) is not None
         }
+        if draft.tables is not None and draft.selection is None and _follows(sink):
+            given["selection"] = named_selection(draft.tables)
         if draft.transform is not None or draft.drops_transform:
             given["transform"] = draft.transform
         if draft.destination is not None:
@@ -161,6 +171,14 @@ class Sinks:
         applied = dataclasses.replace(sink, database_id=database.id, **given)
         self._checks.check(applied, database)
         return applied
+
+    def _shown(self, sink: Sink, endpoints: Mapping[str, str]) -> dict[str, Any]:
+        """The destination as it was sent: without its secrets, its endpoint by name."""
+        connector = self._connectors.get(sink.destination_type)
+        shown = {"type": sink.destination_type, **masked(connector, sink.destination_options)}
+        if (endpoint := shown.get(ENDPOINT)) is not None:
+            shown[ENDPOINT] = endpoints.get(endpoint, endpoint)
+        return shown
 
     def _destination(self, sink: Sink, sent: Mapping[str, Any]) -> dict[str, Any]:
         kind = sent.get("type", sink.destination_type)
@@ -171,11 +189,35 @@ class Sinks:
         fields = {name: value for name, value in sent.items() if name != "type"}
         if kind == sink.destination_type:
             fields = changed(sink.destination_options, fields)
-        options = parse_options(connector, fields, "destination.")
-        return {"destination_type": kind, "destination_options": reveal(options)}
+        options = reveal(parse_options(connector, fields, "destination."))
+        if ENDPOINT in options and not options[ENDPOINT] and not options.get("url"):
+            raise Invalid.of(f"destination.{ENDPOINT}", "is required")
+        if (endpoint := options.get(ENDPOINT)) is not None:
+            # by its id: it may be given another name
+            options[ENDPOINT] = self._endpoint(sink.team_id, endpoint).id
+        return {"destination_type": kind, "destination_options": options}
+
+    def _endpoint(self, team_id: int, id_or_name: str) -> HttpEndpoint:
+        try:
+            return self._store.get_endpoint(team_id, id_or_name)
+        except NotFound as exc:
+            raise Invalid.of(
+                f"destination.{ENDPOINT}", f"there is no HTTP endpoint {id_or_name}"
+            ) from exc
 
 
 _PLAIN_FIELDS = (
     *("name", "status", "selection", "tables", "actions", "batch_size", "filter"),
     *("timestamp_format", "max_retry_count", "max_rejects", "annotations"),
 )
+
+
+def named_selection(tables: Iterable[SinkTable]) -> Selection:
+    """Tables without a source are what the sink covers; without both, everything."""
+    names = tuple(table.name for table in tables)
+    return Selection(include_tables=names) if names else Selection()
+
+
+def _follows(sink: Sink) -> bool:
+    """Whether it never had a source of its own: it covers what its tables say, then too."""
+    return sink.selection == named_selection(sink.tables)

@@ -1,14 +1,14 @@
 """Backfills of transfers: a range of dates, run again."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 from refill.clock import Clock
-from refill.domain.backfill import Backfill, Order, Origin, Status
+from refill.domain.backfill import ACTIVE, Backfill, Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind, Transfer
-from refill.domain.slice import Dated, SliceState
+from refill.domain.slice import Dated, Reject, Slice, SliceState
 from refill.service.dates import (
     DateDecision,
     DatePlan,
@@ -21,7 +21,7 @@ from refill.service.dates import (
 from refill.service.identity import new_uid
 from refill.service.transfer_spec import TransferFreezer
 from refill.service.transfers import Transfers
-from refill.store.port import BackfillStore, NewBackfill
+from refill.store.port import BackfillStore, NewBackfill, Page
 
 INCOMPLETE = frozenset(
     {Status.CREATED, Status.SCHEDULED, Status.RUNNING, Status.PAUSED, Status.FAILED}
@@ -142,6 +142,13 @@ class TransferBackfills:
         )
         return page.items
 
+    def list_active(self, team_id: int) -> tuple[Backfill, ...]:
+        return self._store.list_backfills(team_id, kind=Kind.TRANSFER, statuses=ACTIVE).items
+
+    def last_runs(self, team_id: int) -> Mapping[int, date]:
+        """By transfer, the day (UTC) on which it last ran."""
+        return self._store.last_run_days(team_id)
+
     def get(self, team_id: int, backfill_id: int) -> Backfill:
         found = self._store.get_backfill(team_id, backfill_id)
         if found.kind is not Kind.TRANSFER:
@@ -171,10 +178,18 @@ class TransferBackfills:
         return found
 
     def retry(
-        self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
+        self,
+        team_id: int,
+        backfill_id: int,
+        dates: Collection[date] | None = None,
+        *,
+        repeated: bool = False,
     ) -> Backfill:
-        """Runs the failed dates again, all or those given."""
+        """Runs the failed dates again, all or those given. `repeated`: the same request came
+        before, and may have done it."""
         found = self.get(team_id, backfill_id)
+        if repeated and found.status is not Status.FAILED:
+            return found
         if found.status is not Status.FAILED:
             raise Conflict(
                 f"Backfill {found.id} is {found.status.upper()}; only a FAILED one can be retried.",
@@ -183,6 +198,7 @@ class TransferBackfills:
             )
         if dates is not None:
             self._check_failed(found, dates)
+        self._transfers.check_frozen(found)
         try:
             return self._store.retry_backfill(
                 team_id, backfill_id, None if not found.planned else dates
@@ -204,6 +220,11 @@ class TransferBackfills:
             if isinstance(item.extent, Dated)
         ]
         return tuple(sorted(found, key=lambda failure: failure.date))
+
+    def rejects(
+        self, backfill: Backfill, *, limit: int | None, cursor: str | None
+    ) -> Page[tuple[Slice, Reject]]:
+        return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
     def _check_failed(self, backfill: Backfill, dates: Collection[date]) -> None:
         if not backfill.planned and set(dates) != set(backfill.spec.dates):
@@ -255,7 +276,8 @@ class TransferBackfills:
             pipeline_id=str(transfer.id),
             pipeline_name=transfer.name,
             origin=origin,
-            spec=self._freezer.freeze(transfer, dates),
+            # nobody is there to read a refusal of a schedule: its runs fail with the reason
+            spec=self._freezer.freeze(transfer, dates, strict=origin is not Origin.SCHEDULE),
             range_start=covered.start,
             range_end=covered.end,
             slices_planned=len(dates),

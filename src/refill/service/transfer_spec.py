@@ -4,7 +4,7 @@ from datetime import date
 
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Database, Kind, Spec, Transfer
-from refill.domain.table import Column, Table
+from refill.domain.table import Column, Table, split_name
 from refill.service.catalogue import Catalogue
 from refill.service.destinations import Destinations
 from refill.service.transfer_settings import QUERY_COLUMNS
@@ -21,12 +21,19 @@ class TransferFreezer:
         self._destinations = destinations
         self._catalogue = catalogue
 
-    def freeze(self, transfer: Transfer, dates: tuple[date, ...]) -> Spec:
+    def freeze(self, transfer: Transfer, dates: tuple[date, ...], *, strict: bool = True) -> Spec:
         """A table without columns in it: the source could not be asked, and planning completes
-        what was frozen, or fails with that reason."""
+        what was frozen, or fails with that reason. Not `strict`: so it is too where the table or
+        a column is gone, which is Invalid otherwise."""
         database = self._store.get_database(transfer.team_id, transfer.database_id)
         destination = self._store.get_destination(transfer.team_id, transfer.destination_id)
-        table = self._find(transfer, database)
+        try:
+            table = self._find(transfer, database)
+        except Invalid:
+            if strict:
+                raise
+            schema, name = split_name(transfer.table or "")
+            table = Table(schema_name=schema, name=name, columns=())
         return Spec(
             kind=Kind.TRANSFER,
             database_id=database.id,

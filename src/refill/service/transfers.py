@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refill.clock import Clock
+from refill.domain.backfill import ACTIVE, Backfill
 from refill.domain.errors import Conflict, Invalid, NotFound
-from refill.domain.pipeline import Database, Destination, Schedule, Transfer
+from refill.domain.pipeline import Database, Destination, Kind, Schedule, Transfer
 from refill.service.catalogue import Catalogue
 from refill.service.destinations import Destinations
 from refill.service.schedules import INTERVALS
@@ -17,7 +18,7 @@ from refill.service.transfer_settings import (
     Scalar,
     SettingsReader,
 )
-from refill.store.port import PipelineStore
+from refill.store.port import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class TransferDraft:
     destination_id: int
     schedule: tuple[Schedule, ...] = ()
     settings: Mapping[str, Scalar] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()  # settings that were given more than once
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -38,7 +40,7 @@ class Transfers:
     def __init__(
         self,
         *,
-        store: PipelineStore,
+        store: Store,
         destinations: Destinations,
         catalogue: Catalogue,
         clock: Clock,
@@ -50,7 +52,14 @@ class Transfers:
         self._clock = clock
         self._max_window_days = max_window_days
 
-    def create(self, team_id: int, user_id: int, draft: TransferDraft) -> Transfer:
+    def create(
+        self, team_id: int, user_id: int, draft: TransferDraft, *, repeated: bool = False
+    ) -> Transfer:
+        """`repeated`: the same request came before, and may have made it."""
+        if repeated:
+            for made in self._store.list_transfers(team_id):
+                if made.name == draft.name:
+                    return made
         database, reading = self._accept(team_id, draft)
         now = self._clock()
         transfer = Transfer(
@@ -67,8 +76,11 @@ class Transfers:
         """Backfills that were made before go on as they were frozen."""
         stored = self._store.get_transfer(team_id, transfer_id)
         database, reading = self._accept(team_id, draft, transfer_id)
-        changed = replace(stored, updated_at=self._clock(), **_written(draft, database, reading))
-        return _explained(lambda: self._store.update_transfer(changed), draft)
+        now = self._clock()
+        changed = replace(stored, updated_at=now, **_written(draft, database, reading))
+        # times of a schedule that was not there yet are not made up for
+        since = now if changed.schedule != stored.schedule else None
+        return _explained(lambda: self._store.update_transfer(changed, schedule_from=since), draft)
 
     def list_all(self, team_id: int) -> tuple[Transfer, ...]:
         return self._store.list_transfers(team_id)
@@ -113,6 +125,10 @@ class Transfers:
         self, team_id: int, draft: TransferDraft, transfer_id: int | None
     ) -> tuple[Database | None, Reading | None, list[Problem]]:
         problems = [*self._check_names(team_id, draft, transfer_id)]
+        problems.extend(
+            Problem(field=name, code="notUnique", message=f"{name} is given twice")
+            for name in draft.repeated
+        )
         for position, schedule in enumerate(draft.schedule):
             problems.extend(check_schedule(schedule, position, self._max_window_days))
         destination: Destination | None = None
@@ -152,19 +168,65 @@ class Transfers:
     ) -> list[Problem]:
         """Two transfers that write the same table would take turns at deleting each other's
         dates, also where two destinations lead to the same table by other names."""
-        target = self._destinations.target(destination, reading.destination_table)
-        places = {other.id: other for other in self._store.list_destinations(destination.team_id)}
+        table = reading.destination_table
+        writer = self._writer(destination, table, transfer_id)
+        if writer is not None:
+            message = (
+                f"transfer {writer.id} ({writer.name}) writes the table {table} already; choose "
+                "another destination_table"
+            )
+            return [Problem(field="destination_table", code="notUnique", message=message)]
+        # one that was led elsewhere since: its backfills go on as they were frozen
+        target = self._destinations.target(destination, table)
+        places = self._places(destination.team_id)
+        active = self._store.list_backfills(
+            destination.team_id, kind=Kind.TRANSFER, statuses=ACTIVE
+        ).items
+        for backfill in active:
+            place = places.get(backfill.spec.destination_id or 0)
+            frozen = backfill.spec.destination_table
+            if backfill.pipeline_id == str(transfer_id) or place is None or frozen is None:
+                continue
+            if self._destinations.target(place, frozen) == target:
+                message = (
+                    f"backfill {backfill.id} of transfer {backfill.pipeline_id} still writes the "
+                    f"table {table}; wait for it, cancel it, or choose another destination_table"
+                )
+                return [Problem(field="destination_table", code="notUnique", message=message)]
+        return []
+
+    def check_frozen(self, backfill: Backfill) -> None:
+        """Conflict when another transfer writes by now what the backfill was to write."""
+        spec = backfill.spec
+        try:
+            place = self._store.get_destination(backfill.team_id, spec.destination_id or 0)
+        except NotFound:
+            return  # it fails with that reason
+        writer = self._writer(place, spec.destination_table or "", spec.transfer_id)
+        if writer is not None:
+            raise Conflict(
+                f"Transfer {writer.id} ({writer.name}) writes the table {spec.destination_table} "
+                "by now; create a new backfill instead.",
+                field="destination_table",
+                other=writer.id,
+            )
+
+    def _writer(
+        self, destination: Destination, table: str, transfer_id: int | None
+    ) -> Transfer | None:
+        """The transfer, other than that one, that writes this table."""
+        target = self._destinations.target(destination, table)
+        places = self._places(destination.team_id)
         for other in self._store.list_transfers(destination.team_id):
             place = places.get(other.destination_id)
             if other.id == transfer_id or place is None:
                 continue
             if self._destinations.target(place, other.destination_table) == target:
-                message = (
-                    f"transfer {other.id} ({other.name}) writes the table "
-                    f"{reading.destination_table} already; choose another destination_table"
-                )
-                return [Problem(field="destination_table", code="notUnique", message=message)]
-        return []
+                return other
+        return None
+
+    def _places(self, team_id: int) -> Mapping[int, Destination]:
+        return {found.id: found for found in self._store.list_destinations(team_id)}
 
 
 def check_schedule(schedule: Schedule, position: int, max_window_days: int) -> list[Problem]:

@@ -1,10 +1,14 @@
 """Answers kept under an Idempotency-Key."""
 
+from typing import TypeVar
+
 import sqlalchemy as sa
 
 from refill.store.part import Part
-from refill.store.port import StoredAnswer
+from refill.store.port import UNANSWERED, StoredAnswer
 from refill.store.tables import answers
+
+Q = TypeVar("Q", sa.Update, sa.Delete)
 
 
 class Answers(Part):
@@ -12,19 +16,45 @@ class Answers(Part):
         with self._backend.read() as connection:
             return _find(connection, team_id, route, key)
 
-    def save_answer(self, team_id: int, route: str, key: str, answer: StoredAnswer) -> StoredAnswer:
+    def reserve_answer(
+        self, team_id: int, route: str, key: str, body_hash: str
+    ) -> StoredAnswer | None:
+        while True:
+            with self._backend.write() as connection:
+                values = {
+                    "team_id": team_id,
+                    "route": route,
+                    "key": key,
+                    "body_hash": body_hash,
+                    "status": UNANSWERED,
+                    "body": "",
+                    "created_at": self._backend.now(connection),
+                }
+                query = self._backend.insert_missing(answers).values(values)
+                if connection.execute(query.returning(answers.c.key)).first() is not None:
+                    return None
+                kept = _find(connection, team_id, route, key)
+            if kept is not None:  # else it was released in between
+                return kept
+
+    def save_answer(self, team_id: int, route: str, key: str, answer: StoredAnswer) -> None:
+        query = _reserved(answers.update(), team_id, route, key)
         with self._backend.write() as connection:
-            values = {
-                "team_id": team_id,
-                "route": route,
-                "key": key,
-                "body_hash": answer.body_hash,
-                "status": answer.status,
-                "body": answer.body,
-                "created_at": self._backend.now(connection),
-            }
-            connection.execute(self._backend.insert_missing(answers).values(values))
-            return _find(connection, team_id, route, key) or answer
+            connection.execute(query.values(status=answer.status, body=answer.body))
+
+    def release_answer(self, team_id: int, route: str, key: str) -> None:
+        with self._backend.write() as connection:
+            connection.execute(_reserved(answers.delete(), team_id, route, key))
+
+
+def _reserved(query: Q, team_id: int, route: str, key: str) -> Q:
+    """Only a reservation: an answer that is kept stands."""
+    return query.where(
+        answers.c.team_id == team_id,
+        answers.c.route == route,
+        answers.c.key == key,
+        answers.c.status == UNANSWERED,
+    )
 
 
 def _find(connection: sa.Connection, team_id: int, route: str, key: str) -> StoredAnswer | None:

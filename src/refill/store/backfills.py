@@ -125,7 +125,9 @@ class Backfills(Part):
                 )
             resumed = backfill_of(row, Counters()).with_status(_waiting(row))
             now = self._backend.now(connection)
-            changes.update(connection, resumed.id, now, status=resumed.status.value, paused_at=None)
+            idle = changes.idled(row, row["paused_at"], now)
+            values = {"status": resumed.status.value, "paused_at": None, "idle": idle}
+            changes.update(connection, resumed.id, now, **values)
             return changes.load(connection, backfill_id)
 
     def cancel_backfill(self, team_id: int, backfill_id: int, user_id: int | None) -> Backfill:
@@ -164,8 +166,12 @@ class Backfills(Part):
             )
         retried = retried.with_status(_waiting(row))
         wanted = set(from_json(row["holds"]))
-        failed = _failed_slices(connection, row, dates)
-        if failed:
+        failed = _failed_slices(connection, row, dates) if row["planned"] else {}
+        now = self._backend.now(connection)
+        if not row["planned"]:
+            # what stands for its dates until it is planned
+            connection.execute(slices.delete().where(slices.c.backfill_id == retried.id))
+        elif failed:
             ids = sorted(failed)
             connection.execute(slices.update().where(slices.c.id.in_(ids)).values(_FRESH))
             if all(failed.values()):
@@ -174,8 +180,9 @@ class Backfills(Part):
         changes.update(
             connection,
             retried.id,
-            self._backend.now(connection),
+            now,
             status=retried.status.value,
+            idle=changes.idled(row, row["ended_at"], now),
             counters=None,
             failures=0,
             not_before=0,

@@ -60,6 +60,13 @@ def freeze(connection: sa.Connection, backfill_id: int) -> str:
     return to_json({}) if found is None else counters_to_json(found)
 
 
+def idled(row: sa.RowMapping, since: int | None, now: int) -> int:
+    """Its idle time, when it was idle since then until now."""
+    if since is None or row["started_at"] is None:
+        return int(row["idle"])
+    return int(row["idle"] + now - max(since, row["started_at"]))
+
+
 def end(
     connection: sa.Connection, row: sa.RowMapping, status: Status, now: int, **values: Any
 ) -> None:
@@ -76,8 +83,10 @@ def end(
         backfill.id,
         now,
         status=status.value,
-        counters=freeze(connection, backfill.id),
+        # frozen before it was failed: its slices may be forgotten since
+        counters=row["counters"] or freeze(connection, backfill.id),
         ended_at=now,
+        idle=idled(row, row["ended_at"] or row["paused_at"], now),
         paused_at=None,
         **{moment: now},
         **UNLEASED,
@@ -109,13 +118,14 @@ def rename_all(connection: sa.Connection, kind: Kind, pipeline_id: str, name: st
 
 
 def cancel_all(connection: sa.Connection, kind: Kind, pipeline_id: str, now: int) -> None:
-    """Every active backfill of a pipeline that goes away."""
+    """Every backfill of a pipeline that goes away, but those that are over: a failed one could be
+    retried, and write where another pipeline writes by then."""
     query = (
         sa.select(backfills)
         .where(
             backfills.c.kind == kind.value,
             backfills.c.pipeline_id == pipeline_id,
-            backfills.c.status.in_([status.value for status in sorted(ACTIVE)]),
+            backfills.c.status.in_([status.value for status in sorted({*ACTIVE, Status.FAILED})]),
         )
         .order_by(backfills.c.id)
         .with_for_update()

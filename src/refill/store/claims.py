@@ -14,7 +14,7 @@ from refill.store import changes
 from refill.store.part import Part
 from refill.store.port import ClaimedSlice, Pack, PackLimits
 from refill.store.rows import backfill_of, dicts, slice_of, to_datetime
-from refill.store.tables import among, backfills, slices, tallies, targets
+from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, tallies, targets
 
 HISTORY_EVERY = 4  # of so many claims, one goes to history before schedules
 UNKNOWN_ROWS = 1_000  # what a slice without an estimate counts for
@@ -169,6 +169,7 @@ def _candidates(history_first: bool) -> Any:
         sa.select(backfills.c.id)
         .where(
             _RUNS,
+            ~WAITS_FOR_SINK,
             due,
             backfills.c.max_concurrent.is_(None) | (packs < backfills.c.max_concurrent),
             backfills.c.shared_target.is_(None) | ~taken,

@@ -246,14 +246,12 @@ class Connections(Part):
 
 
 def by_id_or_name(table: sa.Table, team_id: int, id_or_name: str) -> Any:
-    """An id goes before a name that happens to look like it."""
+    """An id, in whatever case, goes before a name that happens to look like it."""
+    is_id = table.c.id == id_or_name.lower()
     return (
         sa.select(table)
-        .where(
-            table.c.team_id == team_id,
-            sa.or_(table.c.id == id_or_name, table.c.name == id_or_name),
-        )
-        .order_by(sa.case((table.c.id == id_or_name, 0), else_=1))
+        .where(table.c.team_id == team_id, sa.or_(is_id, table.c.name == id_or_name))
+        .order_by(sa.case((is_id, 0), else_=1))
         .limit(1)
     )
 

@@ -13,14 +13,18 @@ from refill.domain.slice import Fault, Outcome, Receipt, SliceState
 from refill.store import changes
 from refill.store.part import Part
 from refill.store.port import Finished
-from refill.store.rows import to_json
+from refill.store.rows import spec_of, to_json
 from refill.store.summing import sum_counters
 from refill.store.tables import among, rejects, slices
 
-_UNEXPLAINED = Fault(code="error", message="The slice failed without a reason.", transient=True)
+_UNEXPLAINED = Fault(
+    code="error",
+    message="The slice failed and gave no reason; the worker's log may have it.",
+    transient=True,
+)
 _OVERTAKEN = Fault(
     code=Superseded.code,
-    message="Another run of the slice was met at its target, though none is known.",
+    message="Something else wrote to this slice's place at the destination; it is tried again.",
     transient=True,
 )
 _COUNTS = ("rows_read", "rows_delivered", "rows_filtered", "rows_rejected", "bytes_written")
@@ -78,6 +82,7 @@ def settle(
 ) -> Finished:
     """Records what became of slices of a backfill whose row is locked, and ends it if it is.
     Only of those that are still in `state`."""
+    policy = policy.limited(spec_of(row["spec"]).max_retry_count)
     wanted = {receipt.slice_id: receipt for receipt in reversed(receipts)}
     held = {
         found["id"]: found

@@ -13,8 +13,8 @@ from refill.domain.slice import Dated, Fault, SliceState
 from refill.store import changes
 from refill.store.part import Part
 from refill.store.port import BackfillClaim, PlannedSlice
-from refill.store.rows import backfill_of, spec_to_json
-from refill.store.tables import among, backfills, slices, targets
+from refill.store.rows import backfill_of, spec_of, spec_to_json
+from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, targets
 
 _PORTION = 5_000  # rows per INSERT statement
 _UNDONE = [state for state in SliceState if state is not SliceState.COMPLETED]
@@ -22,7 +22,8 @@ _UNDONE = [state for state in SliceState if state is not SliceState.COMPLETED]
 
 class Leases(Part):
     def claim_plan(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
-        return self._claim(worker, lease_seconds, among(backfills.c.status, Status.CREATED))
+        condition = among(backfills.c.status, Status.CREATED) & ~WAITS_FOR_SINK
+        return self._claim(worker, lease_seconds, condition)
 
     def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
         undone = sa.exists().where(
@@ -99,12 +100,36 @@ class Leases(Part):
         delay = policy.delay_seconds(fault, failures, self._rng)
         if delay is None:
             error = {"error": fault.message, "error_code": fault.code}
+            if not row["planned"]:
+                self._insert_failed(connection, row, fault, failures, now)
             changes.end(connection, row, Status.FAILED, now, failures=failures, **error)
             return True
         due = now + round(delay * 1_000_000)
         values = {"failures": failures, "not_before": due}
         changes.update(connection, row["id"], now, **values, **changes.UNLEASED)
         return False
+
+    def _insert_failed(
+        self,
+        connection: sa.Connection,
+        row: sa.RowMapping,
+        fault: Fault,
+        failures: int,
+        now: int,
+    ) -> None:
+        """A failed run for each date of a transfer that could not be planned: whoever looks at its
+        runs, or asks for the failed dates, finds them. Planned again, they make room."""
+        ended = {
+            "state": SliceState.FAILED.value,
+            "failures": failures,
+            "error": fault.message,
+            "error_code": fault.code,
+            "ended_at": now,
+        }
+        dates = [
+            PlannedSlice(extent=Dated(date=day), target="") for day in spec_of(row["spec"]).dates
+        ]
+        self._insert(connection, row["id"], dates, now, **ended)
 
     def _claim(self, worker: str, lease_seconds: float, condition: Any) -> BackfillClaim | None:
         def candidates(now: int) -> Any:
@@ -151,7 +176,12 @@ class Leases(Part):
         return row
 
     def _insert(
-        self, connection: sa.Connection, backfill_id: int, planned: Sequence[PlannedSlice], now: int
+        self,
+        connection: sa.Connection,
+        backfill_id: int,
+        planned: Sequence[PlannedSlice],
+        now: int,
+        **values: Any,
     ) -> None:
         for start in range(0, len(planned), _PORTION):
             portion = [
@@ -166,11 +196,12 @@ class Leases(Part):
                     "state": SliceState.PENDING.value,
                     "rows_estimated": part.rows_estimated,
                     "queued_at": now,
+                    **values,
                 }
                 for index, part in enumerate(planned[start : start + _PORTION], start)
             ]
             connection.execute(slices.insert(), portion)
-        keys = sorted({part.target for part in planned})
+        keys = sorted({part.target for part in planned if part.target})
         if keys:
             # sorted: two plans over the same targets would wait for each other
             missing = self._backend.insert_missing(targets)

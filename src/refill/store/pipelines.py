@@ -95,12 +95,17 @@ class Pipelines(Connections):
         with self._backend.read() as connection:
             return _transfer(self._one(connection, query, "transfer", transfer_id))
 
-    def update_transfer(self, transfer: Transfer) -> Transfer:
-        """All but when its schedule fired, which only `mark_schedule_fired` writes."""
+    def update_transfer(
+        self, transfer: Transfer, *, schedule_from: datetime | None = None
+    ) -> Transfer:
+        """All but when its schedule fired, unless it is another one from now on."""
+        values = _transfer_values(transfer)
+        if schedule_from is not None:
+            values["schedule_fired_at"] = to_micros(schedule_from)
         query = (
             transfers.update()
             .where(transfers.c.id == transfer.id, transfers.c.team_id == transfer.team_id)
-            .values(_transfer_values(transfer))
+            .values(values)
         )
         with named("transfer", transfer.name), self._backend.write() as connection:
             expect_one(connection.execute(query), "transfer", transfer.id)

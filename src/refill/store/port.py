@@ -144,9 +144,12 @@ class Gauges:
     queue_age_seconds: float = 0.0
 
 
+UNANSWERED = 0  # the status of a reservation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """An answer kept under an Idempotency-Key."""
+    """An answer kept under an Idempotency-Key; with the status UNANSWERED, its reservation."""
 
     body_hash: str
     status: int
@@ -214,7 +217,11 @@ class PipelineStore(Protocol):
 
     def list_transfers(self, team_id: int) -> tuple[Transfer, ...]: ...
     def get_transfer(self, team_id: int, transfer_id: int) -> Transfer: ...
-    def update_transfer(self, transfer: Transfer) -> Transfer: ...
+    def update_transfer(
+        self, transfer: Transfer, *, schedule_from: datetime | None = None
+    ) -> Transfer:
+        """`schedule_from`: from when on its schedule counts, where that was changed."""
+
     def delete_transfer(self, team_id: int, transfer_id: int) -> None: ...
     def list_scheduled_transfers(self) -> tuple[Transfer, ...]:
         """Every team's transfers that have a schedule and are not paused."""
@@ -292,12 +299,23 @@ class BackfillStore(Protocol):
     def completed_dates(self, transfer_id: int) -> Mapping[date, int]:
         """Dates with a completed run, and the rows that the newest of them delivered."""
 
+    def last_run_days(self, team_id: int) -> Mapping[int, date]:
+        """By transfer, the day (UTC) on which it last ran."""
+
     def failed_dates(self, transfer_id: int) -> frozenset[date]:
         """Dates whose newest run failed."""
 
     def get_answer(self, team_id: int, route: str, key: str) -> StoredAnswer | None: ...
-    def save_answer(self, team_id: int, route: str, key: str, answer: StoredAnswer) -> StoredAnswer:
-        """The first one stands: returns what is kept now."""
+    def reserve_answer(
+        self, team_id: int, route: str, key: str, body_hash: str
+    ) -> StoredAnswer | None:
+        """None: the key is this request's now. Else what was kept or reserved before it."""
+
+    def save_answer(self, team_id: int, route: str, key: str, answer: StoredAnswer) -> None:
+        """Over the reservation; an answer that is kept stands."""
+
+    def release_answer(self, team_id: int, route: str, key: str) -> None:
+        """Of a request that was refused: it may be made again, with another body too."""
 
 
 class WorkStore(Protocol):

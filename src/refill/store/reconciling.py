@@ -12,10 +12,10 @@ from refill.store.finishing import settle
 from refill.store.part import Part
 from refill.store.port import ClaimedSlice, Finished, Unsure
 from refill.store.rows import backfill_of, dicts, slice_of, spec_of
-from refill.store.tables import among, backfills, slices, targets
+from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, targets
 
 _ACTIVE = (
-    sa.select(backfills)
+    sa.select(backfills, WAITS_FOR_SINK.label("waits"))
     .where(
         among(backfills.c.status, Status.SCHEDULED, Status.RUNNING, Status.PAUSED),
         backfills.c.planned.is_(True),
@@ -59,7 +59,9 @@ def _attempted(connection: sa.Connection, row: sa.RowMapping) -> tuple[ClaimedSl
         )
         .order_by(slices.c.index)
     )
-    if row["status"] != Status.PAUSED.value:
+    # while nothing is claimed, those that were handed back are asked about too: by the time they
+    # are claimed, the sink may have forgotten them
+    if row["status"] != Status.PAUSED.value and not row["waits"]:
         query = query.where(slices.c.error_code.is_not(None))
     return tuple(
         ClaimedSlice(slice=slice_of(part), fence=part["fence"])

@@ -127,6 +127,7 @@ def backfill_of(row: AnyRow, counters: Counters) -> Backfill:
         failed_at=to_datetime_or_none(row["failed_at"]),
         cancelled_at=to_datetime_or_none(row["cancelled_at"]),
         cancelled_user_id=row["cancelled_user_id"],
+        idle_seconds=row["idle"] / 1_000_000,
         counters=counters,
     )
 

@@ -9,7 +9,7 @@ from refill.domain.errors import Misconfigured
 from refill.store.engine import Backend
 from refill.store.tables import tallies, teams, users
 
-HEAD = "0001"
+HEAD = "0002"
 LOCK = 0x7265_6669_6C6C  # the advisory lock that migrating processes queue for
 
 

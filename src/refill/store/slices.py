@@ -14,7 +14,7 @@ from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
 from refill.store.port import Page
-from refill.store.rows import dicts, from_json, slice_of, to_micros
+from refill.store.rows import dicts, from_json, slice_of, to_datetime, to_micros
 from refill.store.tables import backfills, rejects, slices
 
 SORT_FIELDS: dict[str, sa.Column[Any]] = {
@@ -129,6 +129,23 @@ class Slices(Part):
         with self._backend.read() as connection:
             rows = connection.execute(newest_completed(str(transfer_id)))
             return {date.fromisoformat(row.date): row.rows_delivered for row in rows}
+
+    def last_run_days(self, team_id: int) -> Mapping[int, date]:
+        last = sa.func.max(sa.func.coalesce(backfills.c.ended_at, backfills.c.started_at))
+        query = (
+            sa.select(backfills.c.pipeline_id, last.label("last"))
+            .where(
+                backfills.c.team_id == team_id,
+                backfills.c.kind == Kind.TRANSFER.value,
+                backfills.c.started_at.is_not(None),
+            )
+            .group_by(backfills.c.pipeline_id)
+        )
+        with self._backend.read() as connection:
+            return {
+                int(row.pipeline_id): to_datetime(row.last).date()
+                for row in connection.execute(query)
+            }
 
     def failed_dates(self, transfer_id: int) -> frozenset[date]:
         """A run that was cancelled says nothing of its date."""

@@ -15,7 +15,7 @@ from refill.store.tables import among, answers, backfills, rejects, slices, tall
 
 WORKER_LOST = Fault(
     code="worker_lost",
-    message="The worker that ran it stopped answering.",
+    message="The worker that ran it stopped answering; if it repeats, see its log and memory.",
     transient=True,
 )
 _ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)

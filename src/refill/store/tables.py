@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    exists,
     literal_column,
 )
 
@@ -208,7 +209,13 @@ backfills = Table(
     Column("lease_until", Time),
     _number("not_before"),
     _number("last_claimed_at"),
+    _number("idle"),  # microseconds since it started in which it was paused, or over
     sqlite_autoincrement=True,
+)
+
+# while a sink is paused or disabled, its backfills are not claimed
+WAITS_FOR_SINK = exists().where(
+    sinks.c.id == backfills.c.pipeline_id, sinks.c.status != literal_column("'active'")
 )
 
 # Present while the backfill is active: its primary key keeps two from covering the same.

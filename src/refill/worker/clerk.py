@@ -7,6 +7,7 @@ from collections.abc import Callable
 from refill.domain.errors import RefillError, StoreBusy, Superseded
 from refill.domain.retry import RetryPolicy
 from refill.engine.task import fault_of
+from refill.logs import about
 from refill.store.port import BackfillClaim, WorkStore
 from refill.worker.held import Held
 from refill.worker.persistence import insist
@@ -73,12 +74,12 @@ class Clerk:
                 log.info(
                     "claim lost: %s",
                     exc.message,
-                    extra={"action": "superseded", "backfill_id": claim.backfill.id},
+                    extra=about("superseded", claim.backfill),
                 )
             except StoreBusy:
                 log.warning(
                     "claim left to its lease: the store is away",
-                    extra={"action": "store_busy", "backfill_id": claim.backfill.id},
+                    extra=about("store_busy", claim.backfill),
                 )
             finally:
                 self._held.remove_claim(claim)
@@ -87,7 +88,6 @@ class Clerk:
         threading.Thread(target=run, name=f"clerk-{claim.backfill.id}", daemon=True).start()
 
     def _plan(self, claim: BackfillClaim) -> None:
-        about = {"action": "planned", "backfill_id": claim.backfill.id}
         try:
             slices = self._planner.plan(claim, lambda call: insist(call, abandoned=self._abandoned))
         except (Superseded, StoreBusy):
@@ -95,7 +95,7 @@ class Clerk:
         except Exception as exc:
             self._fail(claim, exc, "plan_failed")
             return
-        log.info("planned %d slices", slices, extra=about)
+        log.info("planned %d slices", slices, extra=about("planned", claim.backfill))
         self._on_planned()
 
     def _seal(self, claim: BackfillClaim) -> None:
@@ -107,7 +107,7 @@ class Clerk:
             self._fail(claim, exc, "seal_failed")
             return
         insist(lambda: self._store.end_claim(claim, None, self._policy), abandoned=self._abandoned)
-        log.info("sealed", extra={"action": "sealed", "backfill_id": claim.backfill.id})
+        log.info("sealed", extra=about("sealed", claim.backfill))
 
     def _fail(self, claim: BackfillClaim, exc: Exception, action: str) -> None:
         fault = fault_of(exc)
@@ -116,6 +116,6 @@ class Clerk:
             action.replace("_", " "),
             fault.message,
             exc_info=None if isinstance(exc, RefillError) else exc,
-            extra={"action": action, "backfill_id": claim.backfill.id, "code": fault.code},
+            extra={**about(action, claim.backfill), "code": fault.code},
         )
         insist(lambda: self._store.end_claim(claim, fault, self._policy), abandoned=self._abandoned)

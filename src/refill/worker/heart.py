@@ -7,6 +7,7 @@ import time
 from refill.domain.errors import RefillError, StoreBusy
 from refill.domain.retry import RetryPolicy
 from refill.engine.order import Engine
+from refill.logs import about
 from refill.store.port import WorkStore
 from refill.worker.held import Held, HeldPack
 
@@ -86,7 +87,7 @@ class Heart:
             "%d slices of pack %s were lost to another worker",
             lost,
             held.pack.id,
-            extra={"action": "lease_lost", "backfill_id": held.pack.backfill.id},
+            extra=about("lease_lost", held.pack.backfill),
         )
         try:
             self._engine.cancel(held.pack.id)
@@ -101,5 +102,5 @@ class Heart:
             "pack %s has run for %d s without an end",
             held.pack.id,
             STALL_SECONDS,
-            extra={"action": "stalled", "backfill_id": held.pack.backfill.id},
+            extra=about("stalled", held.pack.backfill),
         )

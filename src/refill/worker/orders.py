@@ -139,6 +139,7 @@ class Orders:
 def job_of(backfill: Backfill) -> Job:
     """Rejects are allowed per backfill: what other slices used up is not there any more."""
     spec = backfill.spec
+    # as of the claim: packs that run side by side each get all of it, and may overrun it together
     left = max(0, spec.max_rejects - backfill.counters.rows_rejected)
     return Job(
         backfill_id=backfill.id,

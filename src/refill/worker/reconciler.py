@@ -16,6 +16,7 @@ from refill.domain.errors import RefillError, StoreBusy
 from refill.domain.slice import Outcome, Receipt, Ticket
 from refill.engine.pool import Pool, sink_of
 from refill.engine.task import receipt_of
+from refill.logs import about
 from refill.store.port import Unsure, WorkStore
 from refill.worker.orders import Orders, job_of
 
@@ -95,7 +96,7 @@ class Reconciler:
             log.warning(
                 "what was delivered cannot be told: %s",
                 exc.message,
-                extra={"action": "reconcile_failed", "backfill_id": backfill.id},
+                extra=about("reconcile_failed", backfill),
             )
 
     def _ask(self, sink: Sink, backfill: Backfill, ticket: Ticket) -> None:
@@ -119,11 +120,7 @@ class Reconciler:
             log.info(
                 "slice %s was delivered by an attempt that was lost",
                 receipt.slice_id,
-                extra={
-                    "action": "reconciled",
-                    "backfill_id": backfill.id,
-                    "slice_id": receipt.slice_id,
-                },
+                extra={**about("reconciled", backfill), "slice_id": receipt.slice_id},
             )
 
     def _is_due(self, ticket: Ticket) -> bool:

@@ -12,6 +12,7 @@ from refill.domain.slice import Fault, Outcome, Receipt, Ticket
 from refill.engine.order import Engine
 from refill.engine.pool import Pool, sink_of
 from refill.engine.task import failure, fault_of
+from refill.logs import about
 from refill.store.port import Finished, WorkStore
 from refill.worker.held import Held, HeldPack
 from refill.worker.orders import Orders, job_of
@@ -84,7 +85,7 @@ class PackRunner:
                     "pack failed: %s",
                     exc,
                     exc_info=None if isinstance(exc, EngineUnavailable) else exc,
-                    extra=_about(pack.backfill, "pack_failed"),
+                    extra=about("pack_failed", pack.backfill),
                 )
             return [failure(ticket, exc) for ticket in tickets]
 
@@ -120,14 +121,14 @@ class PackRunner:
             log.warning(
                 "%d slices were taken over by a newer attempt",
                 len(finished.superseded),
-                extra=_about(backfill, "superseded"),
+                extra=about("superseded", backfill),
             )
         _tell(backfill, receipts, finished)
         return finished
 
     def _release(self, held: HeldPack) -> None:
         count = insist(lambda: self._store.release_slices(held.leases), abandoned=self._abandoned)
-        log.info("%d slices handed back", count, extra=_about(held.pack.backfill, "released"))
+        log.info("%d slices handed back", count, extra=about("released", held.pack.backfill))
 
 
 def matched(tickets: Sequence[Ticket], receipts: Sequence[Receipt]) -> list[Receipt]:
@@ -141,12 +142,14 @@ def matched(tickets: Sequence[Ticket], receipts: Sequence[Receipt]) -> list[Rece
 
 
 def _unpublished(receipt: Receipt, exc: Exception) -> Receipt:
+    """Nothing of it became visible, whatever was staged."""
     if receipt.outcome is not Outcome.DONE:
         return receipt
+    nothing = receipt.model_copy(update={"rows_delivered": 0, "bytes_written": 0})
     if isinstance(exc, Superseded):
-        return receipt.model_copy(update={"outcome": Outcome.SUPERSEDED})
+        return nothing.model_copy(update={"outcome": Outcome.SUPERSEDED})
     fault: Fault = fault_of(exc)
-    return receipt.model_copy(update={"outcome": Outcome.FAILED, "fault": fault})
+    return nothing.model_copy(update={"outcome": Outcome.FAILED, "fault": fault})
 
 
 def _tell(backfill: Backfill, receipts: Sequence[Receipt], finished: Finished) -> None:
@@ -157,7 +160,7 @@ def _tell(backfill: Backfill, receipts: Sequence[Receipt], finished: Finished) -
                 receipt.slice_id,
                 receipt.fault.message,
                 extra={
-                    **_about(backfill, "slice_failed"),
+                    **about("slice_failed", backfill),
                     "slice_id": receipt.slice_id,
                     "code": receipt.fault.code,
                 },
@@ -166,14 +169,10 @@ def _tell(backfill: Backfill, receipts: Sequence[Receipt], finished: Finished) -
     log.info(
         "pack finished",
         extra={
-            **_about(backfill, "pack_finished"),
+            **about("pack_finished", backfill),
             "slices_done": len(done),
             "rows_delivered": sum(receipt.rows_delivered for receipt in done),
         },
     )
     if finished.status in (Status.COMPLETED, Status.FAILED, Status.CANCELLED):
-        log.info("backfill is %s", finished.status.value, extra=_about(backfill, "backfill_ended"))
-
-
-def _about(backfill: Backfill, action: str) -> dict[str, object]:
-    return {"action": action, "backfill_id": backfill.id}
+        log.info("backfill is %s", finished.status.value, extra=about("backfill_ended", backfill))

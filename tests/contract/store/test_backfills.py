@@ -1,15 +1,17 @@
 """Backfills: holds, lists, and the ways between their states."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 import pytest
+import sqlalchemy as sa
 
 from refill.domain.backfill import Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import SliceState
-from refill.store.port import PackLimits, Store, StoredAnswer
+from refill.store.port import UNANSWERED, PackLimits, Store, StoredAnswer
 from tests.contract.store.factories import (
     FIRST,
     TERMINAL,
@@ -18,6 +20,7 @@ from tests.contract.store.factories import (
     done,
     failed,
     finish,
+    key_slices,
     make_spec,
     new_sink_backfill,
     new_transfer_backfill,
@@ -281,9 +284,62 @@ def test_a_spec_is_frozen_with_all_it_says(store: Store) -> None:
 def test_the_first_answer_under_a_key_stands(store: Store) -> None:
     first = StoredAnswer(body_hash="h", status=200, body="{}")
     second = StoredAnswer(body_hash="h2", status=422, body="no")
-    assert store.get_answer(1, "POST /x", "k") is None
-    assert store.save_answer(1, "POST /x", "k", first) == first
-    assert store.save_answer(1, "POST /x", "k", second) == first
-    assert store.get_answer(1, "POST /x", "k") == first
-    assert store.save_answer(2, "POST /x", "k", second) == second
-    assert store.save_answer(1, "POST /y", "k", second) == second
+    place = (1, "POST /x", "k")
+    assert store.get_answer(*place) is None
+    assert store.reserve_answer(*place, "h") is None
+    store.save_answer(*place, first)
+    store.save_answer(*place, second)
+    store.release_answer(*place)
+    assert store.get_answer(*place) == first
+    assert store.reserve_answer(*place, "h2") == first
+    assert store.reserve_answer(2, "POST /x", "k", "h2") is None
+    assert store.reserve_answer(1, "POST /y", "k", "h2") is None
+
+
+def test_a_reserved_key_is_the_first_ones_until_it_is_released(store: Store) -> None:
+    place = (1, "POST /x", "k")
+    assert store.reserve_answer(*place, "h") is None
+    reserved = StoredAnswer(body_hash="h", status=UNANSWERED, body="")
+    assert store.reserve_answer(*place, "h2") == reserved
+    assert store.get_answer(*place) == reserved
+    store.release_answer(*place)
+    assert store.get_answer(*place) is None
+    assert store.reserve_answer(*place, "h2") is None
+
+
+def test_of_many_who_reserve_a_key_at_once_one_has_it(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: store.reserve_answer(1, "r", "k", str(n)), range(8)))
+    assert found.count(None) == 1
+    kept = store.get_answer(1, "r", "k")
+    assert kept is not None
+    assert [each for each in found if each is not None] == [kept] * 7
+
+
+def test_the_time_in_which_it_was_paused_or_over_is_kept(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(2))
+    assert store.claim_pack("w", PackLimits(slots=1, max_slices=1), 30) is not None
+    store.pause_backfill(1, made.id)
+    _shift(store, made.id, "paused_at", 50)
+    _shift(store, made.id, "started_at", 60)
+    resumed = store.resume_backfill(1, made.id)
+    assert 49 < resumed.idle_seconds < 59
+    store.pause_backfill(1, made.id)
+    _shift(store, made.id, "paused_at", 3)
+    cancelled = store.cancel_backfill(1, made.id, None)
+    assert 52 < cancelled.idle_seconds < 62
+
+
+def test_a_retry_does_not_count_the_time_since_it_failed(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    run_all(store, failed)
+    for column in ("started_at", "ended_at"):
+        _shift(store, made.id, column, 1000)
+    assert 999 < store.retry_backfill(1, made.id).idle_seconds < 1010
+
+
+def _shift(store: Store, backfill_id: int, column: str, seconds: int) -> None:
+    """Lets it be longer ago."""
+    query = f"UPDATE backfills SET {column} = {column} - :by WHERE id = :id"
+    with store._backend.write() as connection:  # type: ignore[attr-defined]
+        connection.execute(sa.text(query), {"by": seconds * 1_000_000, "id": backfill_id})

@@ -1,5 +1,7 @@
 """Claims of packs: what is taken, in which order, and what is passed over."""
 
+import dataclasses
+
 import pytest
 
 from refill.domain.backfill import Origin, Status
@@ -14,6 +16,8 @@ from tests.contract.store.factories import (
     done,
     finish,
     key_slices,
+    make_database,
+    make_sink,
     make_spec,
     new_sink_backfill,
     new_transfer_backfill,
@@ -205,6 +209,39 @@ def test_a_release_gives_back_without_a_failure(store: Store) -> None:
     assert {(s.state, s.failures) for s in slices} == {(SliceState.PENDING, 0)}
     assert [s.attempt for s in slices] == [1, 1, 1, 0, 0, 0]
     assert claim(store).slices[0].slice.attempt == 2
+
+
+@pytest.mark.parametrize("status", ["paused", "disabled"])
+def test_backfills_wait_for_their_sink(store: Store, status: str) -> None:
+    database = make_database()
+    store.insert_database(database)
+    sink = store.insert_sink(make_sink(database.id))
+    other = plan(store, new_sink_backfill(), key_slices(1, "elsewhere"))
+    held = plan(store, new_sink_backfill(pipeline_id=sink.id), key_slices(2))
+    store.update_sink(dataclasses.replace(sink, status=status))
+    unplanned = store.insert_backfill(new_sink_backfill(pipeline_id=sink.id, holds=("public.b",)))
+
+    assert store.claim_plan("w", 30) is None
+    pack = claim(store)
+    assert pack.backfill.id == other.id
+    assert store.claim_pack("w", ALL, 30) is None
+
+    store.update_sink(sink)
+    assert claim(store).backfill.id == held.id
+    planning = store.claim_plan("w", 30)
+    assert planning is not None
+    assert planning.backfill.id == unplanned.id
+
+
+def test_what_runs_when_its_sink_is_paused_is_finished(store: Store) -> None:
+    database = make_database()
+    store.insert_database(database)
+    sink = store.insert_sink(make_sink(database.id))
+    made = plan(store, new_sink_backfill(pipeline_id=sink.id), key_slices(1))
+    pack = claim(store)
+    store.update_sink(dataclasses.replace(sink, status="paused"))
+    assert finish(store, pack, done).status is Status.COMPLETED
+    assert store.get_backfill(1, made.id).counters.rows_delivered == 10
 
 
 def test_database_time_is_aware_and_moves(store: Store) -> None:

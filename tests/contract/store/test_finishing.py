@@ -15,6 +15,7 @@ from tests.contract.store.factories import (
     failed,
     finish,
     key_slices,
+    make_spec,
     new_sink_backfill,
     new_transfer_backfill,
     plan,
@@ -39,6 +40,20 @@ def claim_all(store: Store) -> list[Pack]:
     while (pack := store.claim_pack("w", ALL, 30)) is not None:
         packs.append(pack)
     return packs
+
+
+@pytest.mark.parametrize(("retries", "attempts"), [(0, 1), (3, 4), (None, 2)])
+def test_a_sink_says_how_often_a_slice_is_tried_again(
+    store: Store, retries: int | None, attempts: int
+) -> None:
+    """None: as the worker is set, which is to two failures here."""
+    spec = make_spec(max_retry_count=retries)
+    made = plan(store, new_sink_backfill(spec=spec), key_slices(1))
+    run_all(store, stumbled)
+    over = store.get_backfill(1, made.id)
+    assert over.status is Status.FAILED
+    (part,) = store.list_slices(made.id).items
+    assert (part.attempt, part.failures) == (attempts, attempts)
 
 
 def test_the_last_slice_ends_the_backfill_with_its_counters(store: Store) -> None:

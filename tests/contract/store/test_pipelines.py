@@ -243,6 +243,17 @@ def test_a_schedule_fires_once(store: Store) -> None:
     assert store.get_transfer(1, transfer.id).schedule_fired_at == later
 
 
+def test_a_schedule_that_is_another_one_counts_from_then_on(store: Store) -> None:
+    database = store.insert_database(make_database())
+    destination = store.insert_destination(make_destination())
+    transfer = store.insert_transfer(make_transfer(database.id, destination.id))
+    assert store.mark_schedule_fired(transfer.id, NOW, None)
+    # somebody else's older copy does not undo that it fired
+    assert store.update_transfer(transfer).schedule_fired_at == NOW
+    later = NOW + timedelta(days=1)
+    assert store.update_transfer(transfer, schedule_from=later).schedule_fired_at == later
+
+
 def test_secrets_are_not_to_be_read_off_the_store(store: Store) -> None:
     database = store.insert_database(make_database())
     store.insert_destination(make_destination())

@@ -1,11 +1,13 @@
 """Claims on a backfill as a whole: planning it, sealing it."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from refill.domain.backfill import Origin, Status
 from refill.domain.errors import NotFound, Superseded
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
+from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, SliceState, Whole
 from refill.store.port import BackfillClaim, PackLimits, PlannedSlice, Store
 from tests.contract.store.factories import (
     AT_ONCE,
@@ -13,6 +15,7 @@ from tests.contract.store.factories import (
     TERMINAL,
     TRANSIENT,
     dated_slices,
+    dates_from,
     done,
     failed,
     key_slices,
@@ -22,6 +25,9 @@ from tests.contract.store.factories import (
     plan,
     run_all,
 )
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+FAR_AHEAD = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def claim_plan(store: Store) -> BackfillClaim:
@@ -148,6 +154,34 @@ def test_a_plan_that_cannot_succeed_fails_at_once(store: Store) -> None:
     over = store.end_claim(claim_plan(store), TERMINAL, RetryPolicy())
     assert over.status is Status.FAILED
     assert over.error == "it broke"
+
+
+def test_dates_that_could_not_be_planned_are_failed_runs_until_they_are(store: Store) -> None:
+    made = store.insert_backfill(new_transfer_backfill(days=3, origin=Origin.SCHEDULE))
+    over = store.end_claim(claim_plan(store), TERMINAL, AT_ONCE)
+    assert over.status is Status.FAILED
+    assert (over.counters.slices_total, over.counters.slices_failed) == (3, 3)
+    runs = store.list_runs(1, 7, start=LONG_AGO, end=FAR_AHEAD, issues_only=True)
+    assert {(run.state, run.error, run.attempt) for run, _ in runs} == {
+        (SliceState.FAILED, TERMINAL.message, 0)
+    }
+    dates = frozenset(dates_from(FIRST, 3))
+    assert store.failed_dates(7) == dates
+
+    assert store.retry_backfill(1, made.id).status is Status.CREATED
+    assert store.list_slices(made.id).items == ()
+    store.save_plan(claim_plan(store), dated_slices(sorted(dates)), rows_estimated=0)
+    run_all(store)
+    again = store.get_backfill(1, made.id)
+    assert again.status is Status.COMPLETED
+    assert again.counters.slices_total == 3
+    assert store.failed_dates(7) == frozenset()
+
+
+def test_a_table_that_could_not_be_planned_has_no_slices(store: Store) -> None:
+    made = store.insert_backfill(new_sink_backfill())
+    store.end_claim(claim_plan(store), TERMINAL, AT_ONCE)
+    assert store.list_slices(made.id).items == ()
 
 
 def test_a_claim_to_plan_can_be_handed_back(store: Store) -> None:

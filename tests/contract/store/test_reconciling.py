@@ -1,5 +1,7 @@
 """Slices whose end nobody heard of, and what their sink says of them later."""
 
+import dataclasses
+
 import pytest
 
 from refill.domain.backfill import Backfill, Status
@@ -10,6 +12,8 @@ from tests.contract.store.factories import (
     done,
     finish,
     key_slices,
+    make_database,
+    make_sink,
     make_spec,
     new_sink_backfill,
     plan,
@@ -146,3 +150,16 @@ def test_what_was_cancelled_or_completed_meanwhile_stays_so(store: Store) -> Non
     store.cancel_backfill(1, other.id, None)
     refused(store, other, done(lost.slices[0]))
     assert unsure(store) == []
+
+
+def test_what_was_handed_back_is_unsure_while_its_sink_waits(store: Store) -> None:
+    database = store.insert_database(make_database())
+    sink = store.insert_sink(make_sink(database.id))
+    made = plan(store, new_sink_backfill(spec=KAFKA, pipeline_id=sink.id), key_slices(2))
+    pack = claim(store)
+    finish(store, pack, unstarted)
+    assert unsure(store) == []
+    store.update_sink(dataclasses.replace(sink, status="paused"))
+    (found,) = unsure(store)
+    assert found.backfill.id == made.id
+    assert {each.slice.id for each in found.slices} == {each.slice.id for each in pack.slices}

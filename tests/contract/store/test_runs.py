@@ -143,3 +143,12 @@ def test_failed_dates_are_those_whose_newest_run_failed(store: Store) -> None:
         dated_slices([date(2026, 1, 3)]),
     )
     assert store.failed_dates(7) == {date(2026, 1, 2)}
+
+
+def test_the_day_of_a_transfers_last_run(store: Store) -> None:
+    assert store.last_run_days(1) == {}
+    plan(store, new_transfer_backfill(days=2), dated_slices(dates_from(FIRST, 2)))
+    assert store.last_run_days(1) == {}
+    run_all(store)
+    assert store.last_run_days(1) == {7: store.now().date()}
+    assert store.last_run_days(2) == {}

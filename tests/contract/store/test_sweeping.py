@@ -72,6 +72,19 @@ def test_a_slice_that_kills_its_worker_does_not_do_so_for_ever(store: Store) -> 
     assert store.gauges().leases_lost == 2
 
 
+def test_counts_of_a_failed_backfill_outlive_its_slices(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(2))
+    pack = claim(store, 30)
+    finish(store, pack, lambda c: done(c) if c.slice.index else failed(c))
+    run_all(store)
+    age(store, made.id, 100)
+    before = store.get_backfill(1, made.id).counters
+    assert store.prune(90) == 2
+    store.cancel_backfill(1, made.id, None)
+    assert store.get_backfill(1, made.id).counters == before
+    assert before.rows_delivered == 10
+
+
 def test_a_lease_that_runs_is_left_alone(store: Store) -> None:
     made = plan(store, new_sink_backfill(), key_slices(1))
     pack = claim(store, GONE)
@@ -142,6 +155,7 @@ def test_what_ended_long_ago_is_pruned_and_its_counters_stay(store: Store) -> No
     recent = plan(store, new_sink_backfill(), key_slices(2))
     run_all(store)
     answer = StoredAnswer(body_hash="h", status=200, body="{}")
+    store.reserve_answer(1, "r", "k", "h")
     store.save_answer(1, "r", "k", answer)
     assert store.prune(90) == 3
     assert store.list_slices(old.id).items == ()

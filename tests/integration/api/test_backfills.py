@@ -38,6 +38,7 @@ def test_a_post_without_body_or_content_type_creates_one(
         "paused_at": None,
         "failed_at": None,
         "error": None,
+        "error_code": None,
         "reason": None,
         "progress": 0.0,
         "rows_rejected_count": 0,
@@ -113,6 +114,28 @@ def test_pause_resume_cancel(server: Running, api: httpx.Client) -> None:
     assert MICROSECONDS.fullmatch(cancelled["canceled_at"])
 
 
+def test_backfills_wait_while_their_sink_is_paused(server: Running, api: httpx.Client) -> None:
+    path, made = server.make_backfill(api)
+    sink = path.removesuffix("/backfills")
+    server.plan()
+    answer(api.patch(sink, json={"status": "paused"}), 200)
+    server.run(rows=1)
+    assert answer(api.get(f"{path}/{made['id']}"), 200)["rows_processed_count"] == 0
+    health = answer(api.get(sink), 200)["health"]
+    assert health["status"] == "warning"
+    assert health["checks"][-1]["error"] == "the sink is paused: its backfills wait"
+    assert answer(api.patch(sink, json={"status": "active"}), 200)["health"]["status"] == "healthy"
+    server.run(rows=1)
+    assert answer(api.get(f"{path}/{made['id']}"), 200)["state"] == "completed"
+
+
+def test_a_disabled_sink_takes_no_new_backfill(server: Running, api: httpx.Client) -> None:
+    sink = server.make_sink(api, status="disabled")
+    refusal = answer(api.post(f"/api/sinks/{sink['name']}/backfills"), 422)
+    said = f"{sink['name']} is disabled; set its status to active first"
+    assert refusal["validation_errors"] == {"sink": [said]}
+
+
 def test_a_failed_one_says_why_and_is_retried_by_active(server: Running, api: httpx.Client) -> None:
     path, made = server.make_backfill(api)
     one = f"{path}/{made['id']}"
@@ -173,10 +196,13 @@ def test_a_state_that_clients_may_not_set_is_named_with_those_they_may(
     assert "cancelled, paused" in problem
 
 
-def test_a_word_that_is_no_state_is_422(server: Running, api: httpx.Client) -> None:
+def test_a_misspelt_state_is_named_with_those_that_can_be_set(
+    server: Running, api: httpx.Client
+) -> None:
     path, made = server.make_backfill(api)
-    refusal = answer(api.patch(f"{path}/{made['id']}", json={"state": "asleep"}), 422)
-    assert "'cancelled'" in refusal["validation_errors"]["state"][0]
+    refusal = answer(api.patch(f"{path}/{made['id']}", json={"state": "canceled"}), 422)
+    said = "'canceled' cannot be set; set active, paused or cancelled"
+    assert refusal["validation_errors"] == {"state": [said]}
 
 
 def test_the_same_state_and_an_empty_body_change_nothing(

@@ -209,6 +209,65 @@ def test_an_endpoint_keeps_its_encrypted_headers_to_itself(
     answer(api.get(path), 404)
 
 
+def test_a_webhook_needs_somewhere_to_go(server: Running, api: httpx.Client) -> None:
+    asked = body(server, server.make_database(api)["name"], destination={"type": "webhook"})
+    refusal = answer(api.post("/api/sinks", json=asked), 422)
+    assert refusal["validation_errors"] == {"destination.http_endpoint": ["is required"]}
+
+
+def test_the_secret_headers_of_a_webhook_survive_being_sent_back(
+    server: Running, api: httpx.Client
+) -> None:
+    headers = {"Authorization": "Bearer hush"}
+    sends = {"type": "webhook", "url": "https://hooks.example/in", "headers": headers}
+    sink = server.make_sink(api, destination=sends)
+    path = f"/api/sinks/{sink['name']}"
+    shown = answer(api.get(path), 200)["destination"]
+    assert shown["headers"] == {"Authorization": "**********"}
+    answer(api.put(path, json={"destination": shown}), 200)
+    assert server.store.get_sink(1, sink["id"]).destination_options["headers"] == headers
+
+
+def test_a_sink_without_a_source_covers_its_tables_then_too(
+    server: Running, api: httpx.Client
+) -> None:
+    made = server.make_sink(api, source=None, tables=[{"name": "public.orders"}])
+    path = f"/api/sinks/{made['name']}"
+    assert made["source"]["include_tables"] == ["public.orders"]
+    changed = answer(api.patch(path, json={"tables": [{"name": "public.items"}]}), 200)
+    assert changed["source"]["include_tables"] == ["public.items"]
+    everything = answer(api.patch(path, json={"tables": []}), 200)
+    assert everything["source"]["include_tables"] is None
+
+
+def test_an_id_is_found_in_either_case(server: Running, api: httpx.Client) -> None:
+    sink = server.make_sink(api)
+    assert answer(api.get(f"/api/sinks/{sink['id'].upper()}"), 200) == sink
+
+
+def test_a_sink_follows_its_endpoint_to_another_name(server: Running, api: httpx.Client) -> None:
+    hook = answer(
+        api.post(ENDPOINTS, json={"name": server.name("hook"), "url": "https://hooks.example/in"}),
+        201,
+    )
+    sends = {"type": "webhook", "http_endpoint": hook["name"]}
+    sink = server.make_sink(api, destination=sends)
+    assert sink["destination"]["http_endpoint"] == hook["name"]
+    renamed = server.name("hook")
+    answer(api.patch(f"{ENDPOINTS}/{hook['name']}", json={"name": renamed}), 200)
+    path = f"/api/sinks/{sink['name']}"
+    assert answer(api.get(path), 200)["destination"]["http_endpoint"] == renamed
+    answer(api.patch(path, json={"batch_size": 7}), 200)
+    stored = server.store.get_sink(1, sink["id"]).destination_options
+    assert stored["http_endpoint"] == hook["id"]
+    unknown = {"destination": {**sends, "http_endpoint": "nobody"}}
+    refusal = answer(api.patch(path, json=unknown), 422)
+    assert refusal["validation_errors"] == {
+        "destination.http_endpoint": ["there is no HTTP endpoint nobody"]
+    }
+    answer(api.delete(f"{ENDPOINTS}/{renamed}"), 422)
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [

@@ -109,6 +109,7 @@ def test_a_write_that_fails_keeps_its_reason(spark_engine: SparkEngine, tmp_path
 
     assert receipt.fault is not None
     assert receipt.fault.retry_after_seconds == 7
+    assert (receipt.rows_read, receipt.rows_filtered) == (0, 0)
 
 
 def test_data_that_breaks_the_sql_fails_for_good(spark_engine: SparkEngine, tmp_path: Path) -> None:

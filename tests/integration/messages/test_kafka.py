@@ -226,8 +226,9 @@ def test_a_message_over_the_topics_limit_is_rejected_and_named(kafka: KafkaServe
     batch = pa.RecordBatch.from_pydict(
         {"id": [1, 2, 3], "note": ["x" * size for size in sizes]}, schema=SCHEMA
     )
-    with pytest.raises(TooManyRejects, match="keys 2"):
+    with pytest.raises(TooManyRejects, match="keys 2") as met:
         sink.write(make_job(1), make_ticket(), SCHEMA, iter([batch]))
+    assert [reject.key for reject in met.value.rejects] == [("2",)]
     assert count_keys(kafka, topic) == {}
     lenient = make_job(2, max_rejects=1)
     written = sink.write(lenient, make_ticket(), SCHEMA, iter([batch]))

@@ -46,8 +46,10 @@ def test_rows_that_do_not_fit_are_rejected_with_key_and_reason(pipe: Pipe) -> No
 def test_one_reject_more_than_allowed_fails_the_slice_whole(pipe: Pipe) -> None:
     run_sql(pipe.sink_url, NARROW)
     job = job_of(find_table(pipe.source_url, "k"), max_rejects=2)
-    with pytest.raises(TooManyRejects, match=r"3 row.*2 are allowed"):
+    with pytest.raises(TooManyRejects, match=r"3 row.*2 are allowed") as met:
         pipe.run(job, KeyRange())
+    assert {reject.key for reject in met.value.rejects} == {("17",), ("900",), ("4000",)}
+    assert met.value.count == 3
     assert texts(pipe.sink_url, "k") == []
 
 

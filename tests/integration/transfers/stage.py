@@ -22,7 +22,7 @@ from refill.domain.access import Role, Scope
 from refill.domain.backfill import Backfill
 from refill.domain.pipeline import Database
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import Dated, Fault, Outcome, Receipt
+from refill.domain.slice import Dated, Fault, Outcome, Receipt, Reject
 from refill.domain.table import Column, Table
 from refill.service import Service
 from refill.service.identity import new_uid
@@ -166,7 +166,14 @@ class Stage:
         fault = Fault(code="source_refused", message=message, transient=False)
         return self.store.end_claim(claim, fault, RetryPolicy())
 
-    def run(self, *, fail: Collection[date] = (), rows: int = 10, error: str = "No.") -> list[date]:
+    def run(
+        self,
+        *,
+        fail: Collection[date] = (),
+        rows: int = 10,
+        error: str = "No.",
+        rejects: tuple[Reject, ...] = (),
+    ) -> list[date]:
         """Runs whatever is pending, as the worker would; returns the dates in their order."""
         ran = []
         while pack := self.store.claim_pack("test", PackLimits(), 60):
@@ -181,7 +188,9 @@ class Stage:
                         attempt=claimed.slice.attempt,
                         outcome=Outcome.FAILED if extent.date in fail else Outcome.DONE,
                         rows_read=0 if extent.date in fail else rows,
-                        rows_delivered=0 if extent.date in fail else rows,
+                        rows_delivered=0 if extent.date in fail else rows - len(rejects),
+                        rows_rejected=len(rejects),
+                        rejects=rejects,
                         seconds=0.5,
                         fault=Fault(code="sink_refused", message=error, transient=False)
                         if extent.date in fail

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from refill.domain.pipeline import Kind
+from refill.domain.slice import Reject
 from tests.integration.transfers.stage import FAR_AHEAD, LONG_AGO, STAMP, Stage, answer, days
 
 
@@ -38,6 +39,7 @@ def test_a_new_backfill_has_every_field_of_the_original(stage: Stage, api: httpx
         "error_report": [],
         "progress": 0.0,
         "rows_total": 0,
+        "rows_rejected": 0,
         "rows_per_second": None,
         "eta_seconds": None,
         "paused_time": None,
@@ -286,6 +288,33 @@ def test_the_runs_of_a_backfill_are_listed(stage: Stage, api: httpx.Client) -> N
     failed = answer(api.get(f"/transfer_runs/{found[1]['id']}"))["data"]
     assert failed["failed_query_amount"] == 1
     assert failed["query_details"][0]["error_description"] == "The disk is full."
+
+
+def test_rows_that_could_not_be_delivered_are_listed(stage: Stage, api: httpx.Client) -> None:
+    transfer = stage.make_transfer(
+        settings={"table": "orders", "date_column": "day", "max_rejects": 5}
+    )
+    made = stage.make_backfill(transfer, "2024-01-01", "2024-01-02", order="oldest_first")
+    rejected = (Reject(key=("7", None), reason="too_large", detail="5 MB"),)
+    stage.plan_and_run(rejects=rejected)
+    path = f"/backfills/{made['transfer_backfill_id']}"
+    data = answer(api.get(path))["data"]
+    assert (data["status"], data["rows_total"], data["rows_rejected"]) == ("COMPLETED", 18, 2)
+    page = answer(api.get(f"{path}/rejects", params={"limit": 1}))["data"]
+    (first,) = page["rejects"]
+    assert first.pop("transfer_run_id") > 0
+    assert first == {
+        "transfer_run_date": "2024-01-01",
+        "key": ["7", None],
+        "reason": "too_large",
+        "detail": "5 MB",
+    }
+    rest = {"limit": 1, "cursor": page["next_cursor"]}
+    page = answer(api.get(f"{path}/rejects", params=rest))["data"]
+    assert [each["transfer_run_date"] for each in page["rejects"]] == ["2024-01-02"]
+    assert page["next_cursor"] is None
+    answer(api.get(f"{path}/rejects", params={"cursor": "?"}), 422)
+    answer(api.get("/backfills/999999999/rejects"), 404)
 
 
 def test_the_backfills_of_a_deleted_transfer_are_cancelled_and_stay_on_record(

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.integration.transfers.stage import STAMP, Stage, answer, days
+from tests.integration.transfers.stage import FAR_AHEAD, LONG_AGO, STAMP, Stage, answer, days
 
 
 def test_a_failed_date_is_reported_and_alone_retried(stage: Stage, api: httpx.Client) -> None:
@@ -43,6 +43,16 @@ def test_a_backfill_that_could_not_be_planned_says_why_for_every_date(
         {"transfer_run_date": "2024-01-01", "error": "PostgreSQL refused the password."},
         {"transfer_run_date": "2024-01-02", "error": "PostgreSQL refused the password."},
     ]
+    again = {"range_start": "2024-01-01", "range_end": "2024-01-31", "only": "failed"}
+    backfills = f"/transfers/{made['transfer_id']}/backfills"
+    preview = api.post(backfills, json={**again, "dry_run": True})
+    assert answer(preview)["data"]["transfer_runs_total"] == 2
+    span = {"start_date": LONG_AGO, "end_date": FAR_AHEAD, "filter_issues_only": "true"}
+    runs = answer(api.get(f"/transfers/{made['transfer_id']}/runs", params=span))["data"]
+    assert {(run["status"], run["message"]) for run in runs} == {
+        ("FAILED", "PostgreSQL refused the password.")
+    }
+    answer(api.get(f"/transfer_runs/{runs[0]['id']}"))
     answer(api.post(f"{path}/retries", json={}))
     assert len(stage.plan_and_run()) == 2
     assert answer(api.get(path))["data"]["status"] == "COMPLETED"

@@ -82,6 +82,99 @@ def test_what_comes_back_can_be_sent_again(shared_stage: Stage, shared_api: http
     assert changed == {"transfer_id": made, "transfer_name": "another name"}
 
 
+def test_the_list_says_when_a_transfer_last_ran(stage: Stage, api: httpx.Client) -> None:
+    transfer = stage.make_transfer()
+    assert "run_date" not in answer(api.get("/transfers"))["data"][0]
+    stage.make_backfill(transfer, "2024-01-01", "2024-01-02")
+    stage.plan_and_run()
+    (item,) = answer(api.get("/transfers"))["data"]
+    assert item["run_date"] == stage.store.now().date().isoformat()
+
+
+def test_a_setting_given_twice_is_a_problem_of_it(stage: Stage, api: httpx.Client) -> None:
+    body = stage.transfer_body()
+    body["data_source_settings"].append(body["data_source_settings"][0])
+    name = body["data_source_settings"][0]["field_id"]
+    assert problems(api, body) == {name: "notUnique"}
+    answer(api.post("/transfers", json=body), 422)
+
+
+def test_a_schedule_counts_from_when_it_was_made(stage: Stage, api: httpx.Client) -> None:
+    body = stage.transfer_body()
+    made = answer(api.post("/transfers", json=body), 201)["data"]["transfer_id"]
+    answer(api.put(f"/transfers/{made}", json={**body, "display_name": "renamed"}))
+    assert stage.store.get_transfer(1, made).schedule_fired_at is None
+    daily = {**body, "schedule": [{"run_interval": "daily", "run_hour": 3}]}
+    answer(api.put(f"/transfers/{made}", json=daily))
+    stored = stage.store.get_transfer(1, made)
+    assert stored.schedule_fired_at == stored.updated_at
+
+
+def test_a_table_that_a_backfill_still_writes_is_not_given_to_another_transfer(
+    stage: Stage, api: httpx.Client
+) -> None:
+    body = stage.transfer_body()
+    first = answer(api.post("/transfers", json=body), 201)["data"]["transfer_id"]
+    backfill = stage.make_backfill(first)["transfer_backfill_id"]
+    elsewhere = stage.transfer_body(
+        destination_id=body["destination_id"],
+        settings={**SETTINGS, "destination_table": "elsewhere"},
+    )
+    answer(api.put(f"/transfers/{first}", json=elsewhere))
+    heir = stage.transfer_body(destination_id=body["destination_id"])
+    refusal = answer(api.post("/transfers", json=heir), 422)
+    assert f"backfill {backfill} of transfer {first} still writes" in str(refusal)
+
+    stage.fail_plan("PostgreSQL refused the password.")
+    answer(api.post("/transfers", json=heir), 201)
+    refusal = answer(api.post(f"/backfills/{backfill}/retries"), 422)
+    assert "by now" in refusal["error"]["description"]
+
+
+def test_a_failed_backfill_of_a_deleted_transfer_is_over(stage: Stage, api: httpx.Client) -> None:
+    transfer = stage.make_transfer()
+    backfill = stage.make_backfill(transfer)["transfer_backfill_id"]
+    stage.fail_plan("PostgreSQL refused the password.")
+    api.delete(f"/transfers/{transfer}")
+    assert answer(api.get(f"/backfills/{backfill}"))["data"]["status"] == "CANCELLED"
+    answer(api.post(f"/backfills/{backfill}/retries"), 422)
+
+
+@pytest.mark.parametrize("what", ["transfers", "destinations"])
+def test_what_was_made_before_its_answer_was_lost_is_found_by_the_key(
+    stage: Stage, api: httpx.Client, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    files = {"type": "files", "display_name": "lake", "fields": {"path": "lake"}}
+    body = stage.transfer_body() if what == "transfers" else {**files, "auth_method": "none"}
+    headers = {"Idempotency-Key": "once"}
+    before = len(answer(api.get(f"/{what}"))["data"])
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.store, "save_answer", _die)
+        answer(api.post(f"/{what}", json=body, headers=headers), 500)
+    another = {**body, "display_name": "another"}
+    answer(api.post(f"/{what}", json=another, headers=headers), 422)
+    made = answer(api.post(f"/{what}", json=body, headers=headers), 201)
+    assert answer(api.post(f"/{what}", json=body, headers=headers), 201) == made
+    assert len(answer(api.get(f"/{what}"))["data"]) == before + 1
+
+
+def _die(*_: object) -> None:
+    raise RuntimeError("killed")
+
+
+def test_a_retry_whose_answer_was_lost_is_answered_again(
+    stage: Stage, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backfill = stage.make_backfill(stage.make_transfer())["transfer_backfill_id"]
+    stage.fail_plan("PostgreSQL refused the password.")
+    path, headers = f"/backfills/{backfill}/retries", {"Idempotency-Key": "once"}
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.store, "save_answer", _die)
+        answer(api.post(path, headers=headers), 500)
+    assert answer(api.post(path, headers=headers))["data"]["status"] == "CREATED"
+    answer(api.post(path, headers={"Idempotency-Key": "twice"}), 422)
+
+
 def test_listed_paused_and_deleted(stage: Stage, api: httpx.Client) -> None:
     transfer = stage.make_transfer(
         schedule=[{"run_interval": "hourly"}], accounts=[{"account_id": "a"}]

@@ -37,6 +37,21 @@ def test_what_is_not_json_has_no_fields(data: bytes) -> None:
     assert caught.value.fields == {}
 
 
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b'{"name": "a", "Table": 1}', "Table"),
+        (b'{"name": "a", "int": 1}', "int"),
+        (b'{"name": "a", "a[0]": 1}', "a[0]"),
+        (b'{"name": "a", "inner": {"flag": true, "Flag": 1}}', "inner.Flag"),
+    ],
+)
+def test_an_unknown_key_is_named_as_it_was_written(data: bytes, named: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_body(Example, data)
+    assert caught.value.fields == {named: ["is not a known key"]}
+
+
 def test_unknown_keys_alone_are_invalid_rather_than_malformed() -> None:
     with pytest.raises(Invalid) as caught:
         parse_body(Example, b'{"name": "a", "inner": {"flag": true, "other": 1}}')

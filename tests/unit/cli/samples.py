@@ -41,6 +41,7 @@ def transfer_backfill(**changed: Any) -> dict[str, Any]:
         "error_report": [],
         "progress": 0.25,
         "rows_total": 10,
+        "rows_rejected": 0,
         "rows_per_second": None,
         "eta_seconds": None,
         "paused_time": None,

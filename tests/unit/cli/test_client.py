@@ -148,10 +148,41 @@ def test_a_sinks_backfill_is_found_by_its_id_alone(serve: Serve, capsys: Any) ->
     assert server.asked[-1] == (f"PATCH {path}", {"state": "cancelled"})
 
 
-@pytest.mark.parametrize("noun", ["slices", "rejects"])
-def test_a_transfers_backfill_has_runs_to_look_at(serve: Serve, capsys: Any, noun: str) -> None:
+def test_the_rejects_of_a_transfers_backfill_are_listed(serve: Serve, capsys: Any) -> None:
+    reject = {"transfer_run_date": "2026-01-02", "key": ["7"], "reason": "bad", "detail": None}
+    page = {"data": {"rejects": [reject], "next_cursor": None}}
+    serve({"GET /v1/teams/1/backfills/12/rejects": (200, page)})
+    assert run(["backfills", "rejects", "12", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [reject]
+
+
+@pytest.mark.parametrize(
+    ("state", "found"), [("active", ["orders", "3"]), ("running", ["3"]), ("failed", [])]
+)
+def test_a_list_by_state_knows_the_words_of_both(
+    serve: Serve, capsys: Any, state: str, found: list[str]
+) -> None:
+    serve(
+        {
+            "GET /api/backfills": (200, {"data": [sink_backfill()], "next_cursor": None}),
+            "GET /v1/teams/1/backfills": (200, {"data": [transfer_backfill()]}),
+        }
+    )
+    assert run(["backfills", "list", "--state", state, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [str(raw.get("sink_consumer") or raw["transfer_id"]) for raw in listed] == found
+
+
+def test_a_word_that_is_no_state_is_refused_here(serve: Serve, capsys: Any) -> None:
     server = serve({})
-    assert run(["backfills", noun, "12"]) == 1
+    assert run(["backfills", "list", "--state", "done"]) == 1
+    assert "no state 'done'; there are active, paused" in capsys.readouterr().err
+    assert server.asked == []
+
+
+def test_a_transfers_backfill_has_runs_to_look_at(serve: Serve, capsys: Any) -> None:
+    server = serve({})
+    assert run(["backfills", "slices", "12"]) == 1
     assert "has runs" in capsys.readouterr().err
     assert server.asked == []
 

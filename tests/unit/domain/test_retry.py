@@ -20,6 +20,29 @@ def test_the_last_failure_is_not_tried_again() -> None:
     assert policy.delay_seconds(TRANSIENT, 3, random.Random(0)) is None
 
 
+def test_a_pipeline_may_ask_for_another_number_of_retries() -> None:
+    policy = RetryPolicy(max_failures=3)
+    assert policy.limited(None) == policy
+    assert policy.limited(0).delay_seconds(TRANSIENT, 1, random.Random(0)) is None
+    assert policy.limited(9).delay_seconds(TRANSIENT, 9, random.Random(0)) is not None
+    assert policy.limited(9).delay_seconds(TRANSIENT, 10, random.Random(0)) is None
+
+
+def test_what_is_no_fault_of_the_pipeline_counts_by_the_larger_limit() -> None:
+    lost = Fault(code="worker_lost", message="gone", transient=True)
+    policy = RetryPolicy(max_failures=3)
+    assert policy.limited(0).delay_seconds(lost, 2, random.Random(0)) is not None
+    assert policy.limited(0).delay_seconds(lost, 3, random.Random(0)) is None
+    assert policy.limited(9).delay_seconds(lost, 9, random.Random(0)) is not None
+
+
+def test_any_number_of_failures_has_a_wait() -> None:
+    patient = RetryPolicy().limited(2**31 - 1)
+    wait = patient.delay_seconds(TRANSIENT, 100_000, random.Random(0))
+    assert wait is not None
+    assert 30 <= wait <= 60
+
+
 @given(failures=st.integers(1, 40), seed=st.integers())
 def test_the_wait_grows_is_jittered_and_has_a_ceiling(failures: int, seed: int) -> None:
     policy = RetryPolicy(max_failures=100, base_seconds=1, cap_seconds=60)

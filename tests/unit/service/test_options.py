@@ -37,6 +37,14 @@ def test_a_mask_sent_back_keeps_the_secret() -> None:
     }
 
 
+def test_a_mask_inside_a_mapping_keeps_that_secret() -> None:
+    old = {"headers": {"Authorization": "Bearer x", "House": "atreides"}}
+    sent = {"headers": {"Authorization": MASK, "Planet": "arrakis"}}
+    assert changed(old, sent) == {
+        "headers": {"Authorization": "Bearer x", "Planet": "arrakis"},
+    }
+
+
 def test_how_to_reach_the_system_is_not_frozen() -> None:
     options = {"loft": "north", "password": "corn", "message": "coo"}
     assert frozen(PIGEON, options) == {"message": "coo"}

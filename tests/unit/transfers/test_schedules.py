@@ -148,6 +148,7 @@ class OneTransferStore:
 
 class _Made:
     id = 1
+    uid = "u-1"
 
 
 def prepare(transfer: Transfer, dates: Sequence[date]) -> NewBackfill:

@@ -113,7 +113,10 @@ class KafkaSink(Sink):
         return TooManyRejects(
             f"{written.rows_rejected} messages are larger than the topic {self._options.topic!r} "
             f"takes (keys {keys}{', …' if written.rows_rejected > 3 else ''}) and {allowed} rows "
-            "may be rejected; raise its max.message.bytes, or the sink's max_rejects."
+            "may be rejected; raise its max.message.bytes, or the sink's max_rejects and start a "
+            "new backfill.",
+            written.rejects,
+            written.rows_rejected,
         )
 
     def _producer(self, name: str, limit: int, seconds: int) -> Producer:

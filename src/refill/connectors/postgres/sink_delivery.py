@@ -19,10 +19,9 @@ from refill.connectors.postgres.quoting import identifier, names
 from refill.connectors.postgres.sink_errors import is_value_error, line_of, reason_of, sqlstate
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import TooManyRejects
-from refill.domain.slice import Reject
+from refill.domain.slice import REJECTS_KEPT, Reject
 
 _STAGE = "_refill_stage"
-_KEPT_REJECTS = 1000
 _UNIQUE_VIOLATION = "23505"
 
 
@@ -142,15 +141,17 @@ class Delivery:
             key=tuple(_text(row.column(name)[0]) for name in self.key if name in row.schema.names),
             reason=reason_of(error),
         )
+        if len(self.rejects) < REJECTS_KEPT:
+            self.rejects.append(reject)
         if self.rows_rejected > self.max_rejects:
-            first = self.rejects[0] if self.rejects else reject
+            first = self.rejects[0]
             named = ", ".join(str(part) for part in first.key) or "without a key"
             raise TooManyRejects(
                 f"{self.rows_rejected} row(s) could not be written to {self.target.shown}, and "
-                f"{self.max_rejects} are allowed; the first one ({named}): {first.reason}."
+                f"{self.max_rejects} are allowed; the first one ({named}): {first.reason}.",
+                self.rejects,
+                self.rows_rejected,
             )
-        if len(self.rejects) < _KEPT_REJECTS:
-            self.rejects.append(reject)
 
 
 def _guilty(start: int, end: int, error: BaseException) -> int | None:

@@ -4,13 +4,11 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from refill.api.body import Body, body_of
 from refill.api.dialects.sinks.forms import (
     Count,
-    Cursor,
-    Limit,
     Listed,
     listed,
     microseconds,
@@ -18,6 +16,7 @@ from refill.api.dialects.sinks.forms import (
 )
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.paging import Cursor, Limit
 from refill.api.route import UidParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill, Status
@@ -54,8 +53,16 @@ class CreateSinkBackfill(Body):
         )
 
 
+def _settable(value: object) -> object:
+    if not isinstance(value, str) or value not in set(State):
+        raise ValueError(f"{value!r} cannot be set; set active, paused or cancelled")
+    return State(value)
+
+
 class UpdateSinkBackfill(Body):
-    state: State = Field(State.ACTIVE, description="active, paused or cancelled")
+    state: Annotated[State, BeforeValidator(_settable)] = Field(
+        State.ACTIVE, description="active, paused or cancelled"
+    )
 
 
 class SliceCounts(BaseModel):
@@ -82,6 +89,7 @@ class SinkBackfillAnswer(BaseModel):
     paused_at: str | None
     failed_at: str | None
     error: str | None
+    error_code: str | None
     reason: str | None
     progress: float = Field(ge=0, le=1)
     rows_rejected_count: Count
@@ -208,6 +216,7 @@ def show_backfill(backfill: Backfill, now: datetime) -> SinkBackfillAnswer:
         paused_at=microseconds(backfill.paused_at),
         failed_at=microseconds(backfill.failed_at),
         error=backfill.error,
+        error_code=backfill.error_code,
         reason=backfill.reason,
         progress=progress.fraction,
         rows_rejected_count=counters.rows_rejected,

@@ -8,8 +8,6 @@ from pydantic import BaseModel, Field
 from refill.api.body import Body, body_of
 from refill.api.dialects.sinks.forms import (
     Count,
-    Cursor,
-    Limit,
     Listed,
     Name,
     Text,
@@ -21,6 +19,7 @@ from refill.api.dialects.sinks.forms import (
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.document import SinkError, error_answer
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.paging import Cursor, Limit
 from refill.api.route import UidParam
 from refill.domain.access import Scope
 from refill.domain.pipeline import Database

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from refill.api.body import Body, body_of
-from refill.api.dialects.sinks.forms import Cursor, Limit, Listed, Name, cut, listed, seconds
+from refill.api.dialects.sinks.forms import Listed, Name, cut, listed, seconds
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.paging import Cursor, Limit
 from refill.api.route import UidParam
 from refill.domain.access import Scope
 from refill.domain.pipeline import HttpEndpoint

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 
-from fastapi import Query
 from pydantic import BaseModel, Field
 
 from refill.domain.errors import Invalid
@@ -18,10 +17,6 @@ Name = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_ .:@+-]*$", min_length=1, max_length=200)
 ]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
-Limit = Annotated[int | None, Query(ge=1, le=1000, description="how many at most")]
-Cursor = Annotated[
-    str | None, Query(max_length=500, description="`next_cursor` of the page before")
-]
 Count = Annotated[int, Field(ge=0)]
 
 

@@ -147,12 +147,6 @@ class CreateSink(UpdateSink):
     destination: DestinationBody
     initial_backfill: bool = False
 
-    def _selection(self) -> Selection | None:
-        """Tables without a source are what the sink covers."""
-        if self.source is None and self.tables:
-            return Selection(include_tables=tuple(table.name for table in self.tables))
-        return super()._selection()
-
 
 class SourceAnswer(BaseModel):
     include_schemas: list[str] | None
@@ -259,7 +253,8 @@ def show_sink(view: SinkView) -> SinkAnswer:
 
 def _health(view: SinkView) -> SinkHealth:
     """What the last backfill says of the sink: nothing is connected to for it."""
-    failed = view.failed
+    failed, status = view.failed, view.sink.status
+    waits = status != "active"
     checks = [
         HealthCheck(name="Sink configuration", status="healthy", error=None),
         HealthCheck(
@@ -267,7 +262,11 @@ def _health(view: SinkView) -> SinkHealth:
             status="error" if failed else "healthy",
             error=failed.error if failed else None,
         ),
+        HealthCheck(
+            name="Sink status",
+            status="warning" if waits else "healthy",
+            error=f"the sink is {status}: its backfills wait" if waits else None,
+        ),
     ]
-    return SinkHealth(
-        name="Consumer health", status="error" if failed else "healthy", checks=checks
-    )
+    overall: Literal["healthy", "warning", "error"] = "warning" if waits else "healthy"
+    return SinkHealth(name="Consumer health", status="error" if failed else overall, checks=checks)

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel
 
 from refill.api.body import body_of
-from refill.api.dialects.sinks.forms import Cursor, Limit, Listed, cut, listed
+from refill.api.dialects.sinks.forms import Listed, cut, listed
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.dialects.sinks.sink_forms import CreateSink, SinkAnswer, UpdateSink, show_sink
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.paging import Cursor, Limit
 from refill.api.route import UidParam
 from refill.domain.access import Scope
 

@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from refill.api.dialects.sinks.forms import Count, Cursor, Limit, Listed, microseconds
+from refill.api.dialects.sinks.forms import Count, Listed, microseconds
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.paging import Cursor, Limit
 from refill.domain.access import Scope
 from refill.domain.slice import Reject, Slice
 
@@ -25,6 +26,7 @@ class SinkSliceAnswer(BaseModel):
     bytes_written: Count
     seconds: float
     error: str | None
+    error_code: str | None
     queued_at: str | None
     started_at: str | None
     ended_at: str | None
@@ -89,6 +91,7 @@ def _show(part: Slice) -> SinkSliceAnswer:
         bytes_written=part.bytes_written,
         seconds=part.seconds,
         error=part.error,
+        error_code=part.error_code,
         queued_at=microseconds(part.queued_at),
         started_at=microseconds(part.started_at),
         ended_at=microseconds(part.ended_at),

@@ -19,12 +19,15 @@ from refill.api.dialects.transfers.forms import (
     wrap,
 )
 from refill.api.dialects.transfers.router import needs, router
+from refill.api.dialects.transfers.runs import date_of
 from refill.api.gate import CallerParam, ServiceParam
-from refill.api.route import UidParam
+from refill.api.paging import Cursor, Limit
+from refill.api.route import RepeatedParam, UidParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill, Order, Status
 from refill.domain.errors import Invalid
 from refill.domain.progress import measure_progress
+from refill.domain.slice import Reject, Slice
 from refill.service import Service
 from refill.service.dates import DateRange, Only
 from refill.service.transfer_backfills import BackfillRequest, Preview
@@ -88,10 +91,24 @@ class BackfillAnswer(BaseModel):
     # ours
     progress: float = Field(ge=0, le=1)
     rows_total: Count
+    rows_rejected: Count
     rows_per_second: float | None
     eta_seconds: float | None
     paused_time: TimeText | None
     reason: str | None
+
+
+class RejectAnswer(BaseModel):
+    transfer_run_id: int
+    transfer_run_date: DayText
+    key: list[str | None]
+    reason: str
+    detail: str | None
+
+
+class RejectsAnswer(BaseModel):
+    rejects: list[RejectAnswer]
+    next_cursor: str | None
 
 
 class DateAnswer(BaseModel):
@@ -189,12 +206,32 @@ def retry_backfill(
     team_id: Id,
     backfill_id: Id,
     body: Annotated[RetryBackfill, body_of(RetryBackfill)],
+    repeated: RepeatedParam,
     caller: CallerParam,
     service: ServiceParam,
 ) -> Envelope[BackfillAnswer]:
     """Runs the failed dates of a FAILED backfill again, all or those given."""
-    found = service.transfer_backfills.retry(caller.team_id, backfill_id, body.dates)
+    found = service.transfer_backfills.retry(
+        caller.team_id, backfill_id, body.dates, repeated=repeated
+    )
     return wrap(show_backfill(service, found))
+
+
+@router.get("/backfills/{backfill_id}/rejects", tags=["backfills"], **needs(Scope.TRANSFERS_READ))
+def list_rejects(
+    team_id: Id,
+    backfill_id: Id,
+    caller: CallerParam,
+    service: ServiceParam,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> Envelope[RejectsAnswer]:
+    """Rows that could not be delivered: their date, their keys, and why."""
+    backfills = service.transfer_backfills
+    found = backfills.get(caller.team_id, backfill_id)
+    page = backfills.rejects(found, limit=limit, cursor=cursor)
+    shown = [_show_reject(run, reject) for run, reject in page.items]
+    return wrap(RejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
 
 
 def show_backfill(service: Service, backfill: Backfill) -> BackfillAnswer:
@@ -227,10 +264,21 @@ def show_backfill(service: Service, backfill: Backfill) -> BackfillAnswer:
         ],
         progress=round(progress.fraction, 4),
         rows_total=counters.rows_delivered,
+        rows_rejected=counters.rows_rejected,
         rows_per_second=progress.rows_per_second,
         eta_seconds=progress.eta_seconds,
         paused_time=stamp_or_none(backfill.paused_at) if paused else None,
         reason=backfill.reason,
+    )
+
+
+def _show_reject(run: Slice, reject: Reject) -> RejectAnswer:
+    return RejectAnswer(
+        transfer_run_id=run.id,
+        transfer_run_date=date_of(run),
+        key=list(reject.key),
+        reason=reject.reason,
+        detail=reject.detail,
     )
 
 

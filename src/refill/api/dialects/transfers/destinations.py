@@ -16,6 +16,7 @@ from refill.api.dialects.transfers.setup_forms import (
     show_settings,
 )
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.route import RepeatedParam
 from refill.domain.access import Scope
 from refill.domain.pipeline import Destination
 from refill.service import Service
@@ -94,10 +95,11 @@ def list_destinations(
 def create_destination(
     team_id: Id,
     body: Annotated[DestinationBody, body_of(DestinationBody)],
+    repeated: RepeatedParam,
     caller: CallerParam,
     service: ServiceParam,
 ) -> Envelope[DestinationAnswer]:
-    made = service.destinations.create(caller.team_id, body.to_draft())
+    made = service.destinations.create(caller.team_id, body.to_draft(), repeated=repeated)
     return wrap(show_destination(service, made))
 
 

@@ -151,9 +151,13 @@ def show_run(run: Slice, origin: Origin) -> RunAnswer:
         type="Recurring" if origin is Origin.SCHEDULE else "Backfill",
         total_duration=round(run.seconds, 3) if ended and run.attempt else None,
         total_rows=run.rows_delivered if run.state is SliceState.COMPLETED else None,
-        data_date=run.extent.date.isoformat() if isinstance(run.extent, Dated) else "",
+        data_date=date_of(run),
         message=run.error or "",
     )
+
+
+def date_of(run: Slice) -> str:
+    return run.extent.date.isoformat() if isinstance(run.extent, Dated) else ""
 
 
 _WORDS: dict[SliceState, RunWord] = {

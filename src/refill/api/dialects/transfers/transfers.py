@@ -1,19 +1,21 @@
 """Transfers over HTTP."""
 
+from collections import Counter
 from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from refill.api.body import Body, body_of
-from refill.api.dialects.transfers.forms import MAX_ID, Count, Envelope, Id, wrap
+from refill.api.dialects.transfers.forms import MAX_ID, Count, DayText, Envelope, Id, wrap
 from refill.api.dialects.transfers.router import needs, router
 from refill.api.dialects.transfers.setup_forms import Scalar
 from refill.api.gate import CallerParam, ServiceParam
+from refill.api.route import RepeatedParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill
-from refill.domain.errors import Invalid
 from refill.domain.pipeline import Database, Destination, Schedule, Transfer
 from refill.service import Service
 from refill.service.schedules import describe_schedule
@@ -56,16 +58,14 @@ class TransferBody(Body):
     transfer_type: int | None = Field(None, ge=-MAX_ID - 1, le=MAX_ID)
 
     def to_draft(self) -> TransferDraft:
-        names = [setting.field_id for setting in self.data_source_settings]
-        for name in names:
-            if names.count(name) > 1:
-                raise Invalid.of("data_source_settings", f"{name} is given twice.")
+        times = Counter(setting.field_id for setting in self.data_source_settings)
         return TransferDraft(
             name=self.display_name,
             data_source_id=self.data_source_id,
             destination_id=self.destination_id,
             schedule=tuple(Schedule(**entry.model_dump()) for entry in self.schedule),
             settings={item.field_id: item.value for item in self.data_source_settings},
+            repeated=tuple(name for name, count in times.items() if count > 1),
             extra={
                 "schema_id": self.schema_id,
                 "accounts": [item.model_dump(mode="json") for item in self.accounts],
@@ -109,6 +109,7 @@ class TransferItem(BaseModel):
     destination: NamedThing
     accounts: list[str]
     backfill: BackfillStatistics | None
+    run_date: DayText | None = Field(None, description="the day of the last run; absent: none yet")
 
 
 class ScheduleAnswer(BaseModel):
@@ -170,15 +171,22 @@ class ValidationAnswer(BaseModel):
 TransferParam = Annotated[TransferBody, body_of(TransferBody)]
 
 
-@router.get("/transfers", tags=["transfers"], **needs(Scope.TRANSFERS_READ))
+@router.get(
+    "/transfers",
+    tags=["transfers"],
+    response_model_exclude_unset=True,
+    **needs(Scope.TRANSFERS_READ),
+)
 def list_transfers(
     team_id: Id, caller: CallerParam, service: ServiceParam
 ) -> Envelope[list[TransferItem]]:
+    # before what they name: one that is made meanwhile is not missed by them
+    transfers = service.transfers.list_all(caller.team_id)
     active = {
         backfill.pipeline_id: backfill
-        for backfill in reversed(service.transfer_backfills.list_incomplete(caller.team_id))
-        if backfill.status.active
+        for backfill in reversed(service.transfer_backfills.list_active(caller.team_id))
     }
+    last_runs = service.transfer_backfills.last_runs(caller.team_id)
     databases = {item.id: item for item in service.databases.list_all(caller.team_id)}
     destinations = {item.id: item for item in service.destinations.list_all(caller.team_id)}
     return wrap(
@@ -188,17 +196,24 @@ def list_transfers(
                 databases[transfer.database_id],
                 destinations[transfer.destination_id],
                 active.get(str(transfer.id)),
+                last_runs.get(transfer.id),
             )
-            for transfer in service.transfers.list_all(caller.team_id)
+            for transfer in transfers
         ]
     )
 
 
 @router.post("/transfers", status_code=201, tags=["transfers"], **needs(Scope.TRANSFERS_WRITE))
 def create_transfer(
-    team_id: Id, body: TransferParam, caller: CallerParam, service: ServiceParam
+    team_id: Id,
+    body: TransferParam,
+    repeated: RepeatedParam,
+    caller: CallerParam,
+    service: ServiceParam,
 ) -> Envelope[TransferNamed]:
-    made = service.transfers.create(caller.team_id, caller.user_id, body.to_draft())
+    made = service.transfers.create(
+        caller.team_id, caller.user_id, body.to_draft(), repeated=repeated
+    )
     return wrap(TransferNamed(transfer_id=made.id, transfer_name=made.name))
 
 
@@ -283,10 +298,16 @@ def _show_validation(
 
 
 def _show_item(
-    transfer: Transfer, database: Database, destination: Destination, backfill: Backfill | None
+    transfer: Transfer,
+    database: Database,
+    destination: Destination,
+    backfill: Backfill | None,
+    last_run: date | None,
 ) -> TransferItem:
     state: Literal["active", "paused"] = "paused" if transfer.paused else "active"
     return TransferItem(
+        # the client reads a text or nothing at all, and no null
+        **({} if last_run is None else {"run_date": last_run.isoformat()}),
         dwh_transfer_id=transfer.id,
         display_name=transfer.name,
         external_transfer_id=str(transfer.id),
