@@ -29,7 +29,7 @@ def main(remote: str, directory: Path) -> dict[str, Any]:
     (failed,) = engine.run(broken)
     return {
         "fused": [receipt.outcome for receipt in fused],
-        "sql": [sql.outcome, sql.rows_delivered, sql.rows_read],
+        "sql": [sql.outcome, sql.rows_delivered],
         "failed": failed.fault.code if failed.fault else None,
         "cancelled": _cancel(engine, directory),
         "alive": engine.alive(),
