@@ -126,22 +126,14 @@ class PostgresSource(Source):
             )
             self._holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if spec.table is not None and spec.table.kind in LOCKED_KINDS:
-                self._lock(self._holder, spec)
+                # TRUNCATE, CLUSTER and VACUUM FULL move rows or remove them under any snapshot.
+                # The first statement: the next one takes the snapshot, and what it sees must stay
+                self._holder.execute(f"LOCK TABLE {read.relation_name(spec)} IN ACCESS SHARE MODE")
             found = self._holder.execute("SELECT pg_export_snapshot()").fetchone()
         except Exception as exc:
             self._drop_holder()
             raise translate(exc, f"take a snapshot of {_name(spec)}") from exc
         return str(found[0])
-
-    def _lock(self, holder: Any, spec: Spec) -> None:
-        """TRUNCATE, CLUSTER and VACUUM FULL move rows or remove them under any snapshot; locked
-        before the snapshot is taken, the pages stay what it sees. Who was granted single columns
-        only may not lock, and reads without."""
-        relation = read.relation_name(spec)
-        asked = "SELECT has_table_privilege(%s::text, 'SELECT')"
-        granted = holder.execute(asked, (relation,)).fetchone()
-        if granted is not None and granted[0]:
-            holder.execute(f"LOCK TABLE {relation} IN ACCESS SHARE MODE")
 
     def snapshot_alive(self) -> bool:
         if self._holder is None:
