@@ -1,5 +1,6 @@
 """Fixtures that every suite shares: one PostgreSQL per test run, fresh databases in it."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,10 @@ from tests.servers.brokers import kafka, nats_server, rabbitmq, redis_server  # 
 from tests.servers.postgres import PostgresServer, running_postgres
 
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]  # hooks that pytest finds
+
+# A test's Spark lives for seconds: compiling for a long life takes half of the CPU of its start.
+# What measures speed takes this away again.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")

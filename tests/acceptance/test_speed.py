@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,11 @@ def stage(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) ->
     make_table(url, ROWS)
     make_dates(url, "dated", DATES, ROWS_PER_DATE, indexed=True)
     scratch = tmp_path_factory.mktemp("speed")
-    with refill_server(scratch) as refill:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SPARK_SUBMIT_OPTS", raising=False)  # as a user starts it
+        stack = ExitStack()
+        refill = stack.enter_context(refill_server(scratch))
+    with stack:
         refill.add_database("bench", url)
         refill.add_sink("parquet", "orders", {"type": "files", "path": "p", "format": "parquet"})
         refill.backfill("parquet")  # the first pass in a fresh Spark is no measure
