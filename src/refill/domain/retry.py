@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 from refill.domain.errors import EngineUnavailable, StoreBusy, Superseded
 from refill.domain.slice import Fault
 
+WORKER_LOST = Fault(
+    code="worker_lost",
+    message="The worker that ran it stopped answering; if it repeats, see its log and memory.",
+    transient=True,
+)
 # codes of faults that no source and no sink is to blame for
-OUR_FAULTS = frozenset({"worker_lost", StoreBusy.code, EngineUnavailable.code, Superseded.code})
+OUR_FAULTS = frozenset({WORKER_LOST.code, StoreBusy.code, EngineUnavailable.code, Superseded.code})
 
 
 @dataclass(frozen=True, slots=True)

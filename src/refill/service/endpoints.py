@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from refill.clock import Clock
-from refill.connectors.webhook import CONTENT_TYPE, OWN_HEADERS, says_our_content_type
+from refill.connectors.webhook import CONTENT_TYPE, ENDPOINT, OWN_HEADERS, says_our_content_type
 from refill.domain.errors import InUse, Invalid, NotFound
 from refill.domain.pipeline import HttpEndpoint
 from refill.service.databases import check_name
@@ -89,10 +89,10 @@ class Endpoints:
     def delete(self, team_id: int, id_or_name: str) -> HttpEndpoint:
         endpoint = self.get(team_id, id_or_name)
         for sink in self._store.list_sinks(team_id):
-            if sink.destination_options.get("http_endpoint") in (endpoint.id, endpoint.name):
+            if sink.destination_options.get(ENDPOINT) in (endpoint.id, endpoint.name):
                 raise InUse(
                     f"The sink {sink.name} sends to this endpoint; delete or change it first.",
-                    field="http_endpoint",
+                    field=ENDPOINT,
                     other=sink.id,
                 )
         self._store.delete_endpoint(team_id, endpoint.id)

@@ -7,6 +7,7 @@ from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.contract import Connector
+from refill.connectors.webhook import ENDPOINT
 from refill.domain.backfill import ACTIVE, Backfill, Status
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import (
@@ -22,8 +23,6 @@ from refill.service.databases import check_name
 from refill.service.options import changed, masked, parse_options, reveal
 from refill.service.sink_checks import SinkChecks
 from refill.store.port import Store
-
-ENDPOINT = "http_endpoint"  # the option that names an HTTP endpoint, in whichever connector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 
 from refill.domain.backfill import Status
 from refill.domain.pipeline import Kind
-from refill.domain.retry import RetryPolicy
-from refill.domain.slice import Fault, Outcome, Receipt, SliceState
+from refill.domain.retry import WORKER_LOST, RetryPolicy
+from refill.domain.slice import Outcome, Receipt, SliceState
 from refill.store import changes
 from refill.store.finishing import conclude, settle
 from refill.store.leases import Leases
@@ -13,11 +13,6 @@ from refill.store.port import Swept
 from refill.store.slices import newest_completed
 from refill.store.tables import among, answers, backfills, rejects, slices, tallies
 
-WORKER_LOST = Fault(
-    code="worker_lost",
-    message="The worker that ran it stopped answering; if it repeats, see its log and memory.",
-    transient=True,
-)
 _ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 _RUNNABLE = (Status.SCHEDULED, Status.RUNNING, Status.PAUSED)
 _DAY = 86_400_000_000

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refill.connectors.contract import Connector, Context, Job
-from refill.connectors.webhook import with_endpoint
+from refill.connectors.webhook import ENDPOINT, with_endpoint
 from refill.domain.backfill import Backfill
 from refill.domain.errors import Misconfigured, NotFound, SinkRefused, SourceRefused
 from refill.domain.pipeline import Kind, Spec
@@ -122,7 +122,7 @@ class Orders:
 
     def _with_endpoint(self, team_id: int, options: dict[str, Any]) -> dict[str, Any]:
         """An HTTP endpoint is named by the sink and looked up now, secret headers included."""
-        name = options.get("http_endpoint")
+        name = options.get(ENDPOINT)
         if name is None:
             return options
         try:

@@ -1,7 +1,6 @@
 """The real server over a fresh SQLite store, with keys for whoever a test needs."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from refill.service import Service
 from refill.settings import Settings
 from refill.store.port import PackLimits, PlannedSlice, Store
 from tests.servers.postgres import free_port
+from tests.waiting import until
 
 POLICY = RetryPolicy(max_failures=1)
 NOBODY = {
@@ -137,9 +137,7 @@ def running_server(home: Path, clock: Clock = system_clock, **changes: Any) -> I
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        deadline = time.monotonic() + 10
-        while not server.started and thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: server.started or not thread.is_alive(), "the server's start", 10, 0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
         yield Running(f"http://127.0.0.1:{port}", app, store, service, settings)
     finally:

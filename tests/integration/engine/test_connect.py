@@ -2,10 +2,8 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,8 @@ import pytest
 
 from refill.engine.java import find_java, prepare_java_home
 from tests.servers.postgres import free_port
+from tests.servers.processes import accepts
+from tests.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -45,15 +45,8 @@ def connect_server(tmp_path: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.2)
+        until(lambda: process.poll() is not None or accepts(port), "an answer of Spark", 120, 0.2)
+        assert process.poll() is None
         yield f"sc://127.0.0.1:{port}"
     finally:
         process.kill()

@@ -30,6 +30,7 @@ from refill.domain.slice import Ticket
 from tests.integration.messages.orders import SCHEMA, make_job, make_ticket, rows_of
 from tests.servers.kafka import KafkaServer
 from tests.servers.read_committed import read_committed
+from tests.waiting import until
 
 
 def open_sink(kafka: KafkaServer, topic: str, **more: Any) -> KafkaSink:
@@ -202,9 +203,8 @@ def test_a_broker_that_does_not_answer_holds_the_reader_back(kafka: KafkaServer)
 
     writer = threading.Thread(target=write)
     writer.start()
-    while taken < 10_000:
-        assert writer.is_alive()
-        time.sleep(0.01)
+    until(lambda: taken >= 10_000 or not writer.is_alive(), "the first rows", 60, 0.01)
+    assert writer.is_alive()
     with kafka.frozen():
         before, unchanged_since = -1, time.monotonic()
         at_freeze = taken

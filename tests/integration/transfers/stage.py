@@ -44,6 +44,7 @@ ORDERS = Table(
     ),
     primary_key=("id",),
 )
+SETTINGS = {"table": "orders", "date_column": "day"}
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 FAR_AHEAD = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -119,7 +120,7 @@ class Stage:
             return int(answer(client.post("/destinations", json=body), 201)["data"]["id"])
 
     def transfer_body(self, **changes: Any) -> dict[str, Any]:
-        settings = changes.pop("settings", {"table": "orders", "date_column": "day"})
+        settings = changes.pop("settings", SETTINGS)
         return {
             "display_name": f"orders {next(self._numbers)}",
             "data_source_id": changes.pop("data_source_id", None) or self.make_database().name,
@@ -203,6 +204,20 @@ class Stage:
     def plan_and_run(self, **options: Any) -> list[date]:
         self.plan()
         return self.run(**options)
+
+
+def problems(api: httpx.Client, body: dict[str, Any]) -> dict[str, str]:
+    """field → code, of both what is validated and what creating refuses."""
+    found = answer(api.post("/transfers/validations", json=body))
+    assert found["is_valid"] is not bool(found["errors"])
+    created = api.post("/transfers", json=body)
+    if found["is_valid"]:
+        answer(created, 201)
+    else:
+        refused = answer(created, 422)
+        assert refused["error"]["code"] == "UNPROCESSABLE_ENTITY"
+        assert found["errors"][0]["field_id"] in refused["error"]["description"]
+    return {item["field_id"]: item["error_code"] for item in found["errors"]}
 
 
 def answer(response: httpx.Response, status: int = 200) -> Any:

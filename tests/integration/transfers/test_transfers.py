@@ -7,24 +7,9 @@ import httpx
 import psycopg
 import pytest
 
-from tests.integration.transfers.stage import ORDERS, Stage, answer
+from tests.integration.transfers.stage import ORDERS, SETTINGS, Stage, answer, problems
 
-SETTINGS = {"table": "orders", "date_column": "day"}
 DATED = "select id, day from orders where day = :date"
-
-
-def problems(api: httpx.Client, body: dict[str, Any]) -> dict[str, str]:
-    """field → code, of both what is validated and what creating refuses."""
-    found = answer(api.post("/transfers/validations", json=body))
-    assert found["is_valid"] is not bool(found["errors"])
-    created = api.post("/transfers", json=body)
-    if found["is_valid"]:
-        answer(created, 201)
-    else:
-        refused = answer(created, 422)
-        assert refused["error"]["code"] == "UNPROCESSABLE_ENTITY"
-        assert found["errors"][0]["field_id"] in refused["error"]["description"]
-    return {item["field_id"]: item["error_code"] for item in found["errors"]}
 
 
 def test_a_transfer_comes_back_as_it_was_sent(
@@ -108,71 +93,6 @@ def test_a_schedule_counts_from_when_it_was_made(stage: Stage, api: httpx.Client
     answer(api.put(f"/transfers/{made}", json=daily))
     stored = stage.store.get_transfer(1, made)
     assert stored.schedule_fired_at == stored.updated_at
-
-
-def test_a_table_that_a_backfill_still_writes_is_not_given_to_another_transfer(
-    stage: Stage, api: httpx.Client
-) -> None:
-    body = stage.transfer_body()
-    first = answer(api.post("/transfers", json=body), 201)["data"]["transfer_id"]
-    backfill = stage.make_backfill(first)["transfer_backfill_id"]
-    elsewhere = stage.transfer_body(
-        destination_id=body["destination_id"],
-        settings={**SETTINGS, "destination_table": "elsewhere"},
-    )
-    answer(api.put(f"/transfers/{first}", json=elsewhere))
-    heir = stage.transfer_body(destination_id=body["destination_id"])
-    refusal = answer(api.post("/transfers", json=heir), 422)
-    assert f"backfill {backfill} of transfer {first} still writes" in str(refusal)
-
-    stage.fail_plan("PostgreSQL refused the password.")
-    answer(api.post("/transfers", json=heir), 201)
-    refusal = answer(api.post(f"/backfills/{backfill}/retries"), 422)
-    assert "by now" in refusal["error"]["description"]
-
-
-def test_a_failed_backfill_of_a_deleted_transfer_is_over(stage: Stage, api: httpx.Client) -> None:
-    transfer = stage.make_transfer()
-    backfill = stage.make_backfill(transfer)["transfer_backfill_id"]
-    stage.fail_plan("PostgreSQL refused the password.")
-    api.delete(f"/transfers/{transfer}")
-    assert answer(api.get(f"/backfills/{backfill}"))["data"]["status"] == "CANCELLED"
-    answer(api.post(f"/backfills/{backfill}/retries"), 422)
-
-
-@pytest.mark.parametrize("what", ["transfers", "destinations"])
-def test_what_was_made_before_its_answer_was_lost_is_found_by_the_key(
-    stage: Stage, api: httpx.Client, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    files = {"type": "files", "display_name": "lake", "fields": {"path": "lake"}}
-    body = stage.transfer_body() if what == "transfers" else {**files, "auth_method": "none"}
-    headers = {"Idempotency-Key": "once"}
-    before = len(answer(api.get(f"/{what}"))["data"])
-    with monkeypatch.context() as patched:
-        patched.setattr(stage.store, "save_answer", _die)
-        answer(api.post(f"/{what}", json=body, headers=headers), 500)
-    another = {**body, "display_name": "another"}
-    answer(api.post(f"/{what}", json=another, headers=headers), 422)
-    made = answer(api.post(f"/{what}", json=body, headers=headers), 201)
-    assert answer(api.post(f"/{what}", json=body, headers=headers), 201) == made
-    assert len(answer(api.get(f"/{what}"))["data"]) == before + 1
-
-
-def _die(*_: object) -> None:
-    raise RuntimeError("killed")
-
-
-def test_a_retry_whose_answer_was_lost_is_answered_again(
-    stage: Stage, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backfill = stage.make_backfill(stage.make_transfer())["transfer_backfill_id"]
-    stage.fail_plan("PostgreSQL refused the password.")
-    path, headers = f"/backfills/{backfill}/retries", {"Idempotency-Key": "once"}
-    with monkeypatch.context() as patched:
-        patched.setattr(stage.store, "save_answer", _die)
-        answer(api.post(path, headers=headers), 500)
-    assert answer(api.post(path, headers=headers))["data"]["status"] == "CREATED"
-    answer(api.post(path, headers={"Idempotency-Key": "twice"}), 422)
 
 
 def test_listed_paused_and_deleted(stage: Stage, api: httpx.Client) -> None:
@@ -274,39 +194,6 @@ def test_what_is_wrong_with_a_transfer(
     expected: dict[str, str],
 ) -> None:
     assert problems(shared_api, shared_stage.transfer_body(**changes)) == expected
-
-
-def test_two_transfers_may_not_share_a_table(shared_stage: Stage, shared_api: httpx.Client) -> None:
-    first = shared_stage.transfer_body()
-    answer(shared_api.post("/transfers", json=first), 201)
-    same = shared_stage.transfer_body(destination_id=first["destination_id"])
-    assert problems(shared_api, same) == {"destination_table": "notUnique"}
-    place = shared_stage.store.get_destination(1, first["destination_id"]).options["path"]
-    twin = shared_stage.make_destination(fields={"path": place})
-    through_a_twin = shared_stage.transfer_body(destination_id=twin)
-    assert problems(shared_api, through_a_twin) == {"destination_table": "notUnique"}
-    other_table = shared_stage.transfer_body(
-        destination_id=twin, settings={**SETTINGS, "destination_table": "other"}
-    )
-    assert problems(shared_api, other_table) == {}
-
-
-def test_two_transfers_may_not_share_a_table_by_two_names(
-    shared_stage: Stage, shared_api: httpx.Client
-) -> None:
-    def to(table: str, **fields: Any) -> dict[str, Any]:
-        reach = {"hostname": "db.example", "database": "copies", "username": "writer"}
-        destination = shared_stage.make_destination(type="postgres", fields={**reach, **fields})
-        return shared_stage.transfer_body(
-            destination_id=destination, settings={**SETTINGS, "destination_table": table}
-        )
-
-    answer(shared_api.post("/transfers", json=to("visits")), 201)
-    taken = {"destination_table": "notUnique"}
-    assert problems(shared_api, to("visits", schema="public")) == taken
-    assert problems(shared_api, to("public.visits", username="other")) == taken
-    assert problems(shared_api, to("visits", schema="other")) == {}
-    assert problems(shared_api, to("visits", database="elsewhere")) == {}
 
 
 def test_two_transfers_may_not_share_a_name(shared_stage: Stage, shared_api: httpx.Client) -> None:

@@ -11,6 +11,7 @@ from refill.connectors.contract import Connector, Context, Guarantee, Options, S
 # set by us on every request
 OWN_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding"})
 CONTENT_TYPE = "application/json"
+ENDPOINT = "http_endpoint"  # the option that names an HTTP endpoint
 
 
 class WebhookOptions(Options):

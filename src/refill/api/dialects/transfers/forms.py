@@ -8,10 +8,10 @@ from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from refill import logs
+from refill.api.gate import MAX_ID
 
 T = TypeVar("T")
 
-MAX_ID = 2**63 - 1
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = re.compile(r"[0-9]{1,19}")
 

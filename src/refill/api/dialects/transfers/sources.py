@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from refill.api.body import Body, body_of
-from refill.api.dialects.transfers.forms import MAX_ID, Envelope, Id, wrap
+from refill.api.dialects.transfers.forms import Envelope, Id, wrap
 from refill.api.dialects.transfers.router import needs, router
 from refill.api.dialects.transfers.setup_forms import (
     DestinationTypeAnswer,
@@ -15,7 +15,7 @@ from refill.api.dialects.transfers.setup_forms import (
     describe_type,
     show_settings,
 )
-from refill.api.gate import CallerParam, ServiceParam
+from refill.api.gate import MAX_ID, CallerParam, ServiceParam
 from refill.domain.access import Scope
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import Database

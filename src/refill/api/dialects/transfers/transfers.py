@@ -9,10 +9,10 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from refill.api.body import Body, body_of
-from refill.api.dialects.transfers.forms import MAX_ID, Count, DayText, Envelope, Id, wrap
+from refill.api.dialects.transfers.forms import Count, DayText, Envelope, Id, wrap
 from refill.api.dialects.transfers.router import needs, router
 from refill.api.dialects.transfers.setup_forms import Scalar
-from refill.api.gate import CallerParam, ServiceParam
+from refill.api.gate import MAX_ID, CallerParam, ServiceParam
 from refill.api.route import RepeatedParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill
