@@ -2,6 +2,8 @@
 
 import io
 import re
+import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -94,7 +96,7 @@ class Stage:
         verdict = (
             f"[bold green]Every row arrived, once.[/] [dim]{pace}[/]"
             if equal
-            else "[bold red]Something is missing: see .demo/server.log[/]"
+            else "[bold red]Something is missing: see server.log in the demo's folder[/]"
         )
         colour = "green" if equal else "red"
         body = Group(table, Text(), Text.from_markup(verdict))
@@ -104,7 +106,10 @@ class Stage:
         """What to try while it stays up."""
         shown = _relative(root)
         tries = Table.grid(padding=(0, 3))
+        activate = _relative(Path(sys.prefix) / "bin" / "activate")
+        on_path = ((f". {activate}", "puts refill on the PATH"),)
         for command, meaning in (
+            *(() if shutil.which("refill") else on_path),
             (f". {shown}/env", "take the key and the names"),
             ('refill backfills create --sink "$SINK" --watch', "all orders again"),
             ('refill backfills plan --transfer "$TRANSFER" --from … --to …', "look before it runs"),
