@@ -20,9 +20,9 @@ def _produce_range(url: str, hosts: str, topic: str, low: int, high: int) -> int
     """One range of keys in one transaction, with its marker, in refill's own envelope."""
     from confluent_kafka import Consumer, Producer, TopicPartition
 
-    from refill.connectors.contract import Context, Job
-    from refill.connectors.envelope import Envelope
-    from refill.connectors.registry import load_connectors
+    from refill.connectors.kit.contract import Context, Job
+    from refill.connectors.kit.envelope import Envelope
+    from refill.connectors.kit.registry import load_connectors
     from refill.domain.pipeline import Kind, Spec
     from refill.domain.slice import KeyRange, Ticket
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.refill_server import postgres_fields
 from benchmarks.source import benchmark_server, make_table
-from refill.connectors.contract import Context
 from refill.connectors.files import formats
+from refill.connectors.kit.contract import Context
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.source import PostgresSource
 from refill.connectors.postgres.values import Converter

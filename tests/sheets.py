@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from refill.connectors.contract import (
+from refill.connectors.kit.contract import (
     Connector,
     Context,
     Job,

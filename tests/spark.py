@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from refill.connectors.registry import load_connectors
-from refill.engine.spark import SparkEngine
+from refill.connectors.kit.registry import load_connectors
 from refill.settings import Settings
+from refill.spark.engine import SparkEngine
 from tests.sheets import SHEETS
 
 

@@ -59,7 +59,7 @@ def opened_store(settings: Settings) -> "Iterator[Store]":
 
 
 def make_service(settings: Settings, store: "Store") -> "Service":
-    from refill.connectors.registry import load_connectors
+    from refill.connectors.kit.registry import load_connectors
     from refill.service import Service
 
     return Service(store=store, connectors=load_connectors(), settings=settings)
@@ -72,7 +72,7 @@ def make_app(settings: Settings, store: "Store") -> "FastAPI":
 
 
 def make_worker(settings: Settings, store: "Store") -> "Worker":
-    from refill.engine.spark import SparkEngine
+    from refill.spark.engine import SparkEngine
     from refill.worker import Worker
 
     service = make_service(settings, store)

@@ -12,7 +12,7 @@ from schemathesis.config import SchemathesisConfig
 
 from refill.api.app import create_app
 from refill.bootstrap import open_store
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.access import Scope
 from refill.service import Service
 from refill.settings import Settings

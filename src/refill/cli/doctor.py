@@ -58,7 +58,7 @@ def _python(_: Settings) -> Finding:
 def _java(settings: Settings) -> Finding:
     if settings.spark_remote:
         return Finding(name="Java", ok=None, what="not needed: Spark is remote")
-    from refill.engine.java import find_java
+    from refill.spark.java import find_java
 
     try:
         java = find_java()
@@ -123,7 +123,7 @@ def _demo(_: Settings) -> Finding:
 
 
 def _connectors() -> list[Finding]:
-    from refill.connectors.registry import load_connectors
+    from refill.connectors.kit.registry import load_connectors
 
     found = []
     for connector in load_connectors().values():

@@ -53,7 +53,7 @@ def first_key(store: "Store") -> str | None:
 def _check_java(settings: Settings) -> None:
     """Said now, in one sentence, rather than by a worker that cannot start, again and again."""
     if settings.spark_remote is None:
-        from refill.engine.java import find_java
+        from refill.spark.java import find_java
 
         find_java()
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field, SecretStr
 
-from refill.connectors.addresses import refuse_metadata
-from refill.connectors.contract import Connector, Context, Guarantee, Job, Options, Sink
-from refill.connectors.message_sink import MessageSink, Outgoing, Tally, subject_of
+from refill.connectors.kit.addresses import refuse_metadata
+from refill.connectors.kit.contract import Connector, Context, Guarantee, Job, Options, Sink
+from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally, subject_of
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:

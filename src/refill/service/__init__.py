@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from refill.clock import Clock, system_clock
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.planning.plan import PlanSettings
 from refill.service.access import Access
 from refill.service.backfills import Backfills

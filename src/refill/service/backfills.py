@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.domain.backfill import Backfill, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
 from refill.domain.pipeline import Database, Kind, Selection, Sink, Spec

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from refill.clock import Clock
-from refill.connectors.contract import Connector, Context, Source
+from refill.connectors.kit.contract import Connector, Context, Source
 from refill.domain.errors import RefillError, SourceUnavailable, TerminalError, TransientError
 from refill.domain.pipeline import Database
 from refill.domain.table import Column, Table, split_name

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from refill.clock import Clock
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.domain.errors import Invalid, NotFound, StoreBusy, TerminalError, TransientError
 from refill.domain.pipeline import Database
 from refill.service.catalogue import Catalogue

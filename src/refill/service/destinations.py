@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refill.clock import Clock
-from refill.connectors.contract import Connector, Options
+from refill.connectors.kit.contract import Connector, Options
 from refill.domain.errors import Conflict, InUse, Invalid, RefillError
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue

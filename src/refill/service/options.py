@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from refill.connectors.contract import Connector, Options
+from refill.connectors.kit.contract import Connector, Options
 from refill.domain.errors import Invalid
 
 MASK = "**********"  # as pydantic prints a SecretStr

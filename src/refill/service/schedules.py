@@ -11,7 +11,7 @@ from refill.domain.backfill import Backfill
 from refill.domain.errors import RefillError
 from refill.domain.pipeline import Schedule, Transfer
 from refill.logs import about
-from refill.service.dates import dates_before, today_in
+from refill.planning.dates import dates_before, today_in
 from refill.service.identity import repeatable_uid
 from refill.store.port import NewBackfill
 

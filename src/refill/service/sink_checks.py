@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Database, Operator, Sink
 from refill.domain.table import Table
@@ -105,7 +105,7 @@ def check_condition(condition: Condition) -> None:
 
 def check_sql(sql: str, table: Table | None) -> None:
     """One SELECT, row by row, that keeps the key; its columns, where the table is known."""
-    from refill.planning.transform import check_transform  # the parser is slow to import
+    from refill.guards.transform import check_transform  # the parser is slow to import
 
     columns = [] if table is None else [column.name for column in table.columns]
     keep = () if table is None else table.key

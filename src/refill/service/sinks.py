@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refill.clock import Clock
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.connectors.webhook import ENDPOINT
 from refill.domain.backfill import ACTIVE, Backfill, Status
 from refill.domain.errors import Invalid, NotFound

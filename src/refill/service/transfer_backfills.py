@@ -9,7 +9,7 @@ from refill.domain.backfill import ACTIVE, Backfill, Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind, Transfer
 from refill.domain.slice import Dated, Reject, Slice, SliceState
-from refill.service.dates import (
+from refill.planning.dates import (
     DateDecision,
     DatePlan,
     DateRange,

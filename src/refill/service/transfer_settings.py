@@ -101,7 +101,7 @@ class SettingsReader:
         return found.full_name, found.columns
 
     def _check_query(self, query: str) -> tuple[str, Sequence[Column]]:
-        from refill.service.dated_query import check_dated_query  # the parser is slow to import
+        from refill.guards.query import check_dated_query  # the parser is slow to import
 
         try:
             query = check_dated_query(query)
@@ -160,7 +160,7 @@ class SettingsReader:
     def _transform(self, columns: Sequence[str]) -> str | None:
         sql = self._text("transform")
         if sql is not None:
-            from refill.planning.transform import check_transform  # the parser is slow to import
+            from refill.guards.transform import check_transform  # the parser is slow to import
 
             try:
                 check_transform(sql, columns, row_by_row=False)

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from refill.domain.errors import Misconfigured
+from refill.store.backend import BUSY_SECONDS, open_postgres, open_sqlite
 from refill.store.cipher import Cipher
-from refill.store.engine import BUSY_SECONDS, open_postgres, open_sqlite
 from refill.store.port import Store
 from refill.store.sql import SqlStore
 

@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from refill.domain.errors import NotFound
+from refill.store.backend import Backend
 from refill.store.cipher import Cipher
-from refill.store.engine import Backend
 
 
 class Part:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from refill.domain.access import Role
 from refill.domain.errors import Misconfigured
-from refill.store.engine import Backend
+from refill.store.backend import Backend
 from refill.store.tables import tallies, teams, users
 
 HEAD = "0002"

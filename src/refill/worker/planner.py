@@ -1,21 +1,20 @@
-"""Planning a claimed backfill, and sealing one whose slices are all done."""
+"""Planning a claimed backfill: its slices, in the store, in one transaction."""
 
 import dataclasses
 import logging
 from collections.abc import Callable
 
-from refill.connectors.contract import Source
+from refill.connectors.kit.contract import Source
 from refill.domain.backfill import Backfill
 from refill.domain.errors import SourceChanged
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated
 from refill.domain.table import Table
-from refill.engine.order import Engine
-from refill.engine.pool import Pool, sink_of, source_of
+from refill.packs.pool import Pool, source_of
 from refill.planning.freeze import freeze_table
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_keys, plan_pages
 from refill.store.port import BackfillClaim, PlannedSlice, WorkStore
-from refill.worker.orders import Ends, Orders, job_of
+from refill.worker.ends import Ends, EndsFinder
 from refill.worker.prepared import Prepared
 from refill.worker.snapshots import Snapshots
 
@@ -25,17 +24,16 @@ log = logging.getLogger(__name__)
 class Planner:
     def __init__(
         self,
+        *,
         store: WorkStore,
-        engine: Engine,
-        orders: Orders,
+        ends: EndsFinder,
         pool: Pool,
         prepared: Prepared,
         snapshots: Snapshots,
         settings: PlanSettings,
     ) -> None:
         self._store = store
-        self._engine = engine
-        self._orders = orders
+        self._ends = ends
         self._pool = pool
         self._prepared = prepared
         self._snapshots = snapshots
@@ -54,7 +52,7 @@ class Planner:
         self, claim: BackfillClaim, save: Callable[[Callable[[], Backfill]], Backfill]
     ) -> int:
         backfill = claim.backfill
-        ends = self._orders.ends(backfill)
+        ends = self._ends.find(backfill)
         with source_of(self._pool, ends.source, ends.source_options, ends.context) as source:
             spec = complete(backfill.spec, source.get())
             source.get().check(spec)
@@ -78,11 +76,6 @@ class Planner:
             )
         )
         return len(planned)
-
-    def seal(self, backfill: Backfill) -> None:
-        ends = self._orders.ends(backfill)
-        with sink_of(self._pool, ends.sink, ends.sink_options, ends.context) as sink:
-            sink.get().seal(job_of(backfill))
 
     def _extents(
         self, claim: BackfillClaim, spec: Spec, ends: Ends, source: Source

@@ -5,9 +5,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from refill.domain.backfill import Backfill, Status
-from refill.engine.order import Engine
-from refill.engine.pool import Pool, sink_of, source_of
-from refill.worker.orders import Ends, Orders, job_of
+from refill.packs.engine import Engine
+from refill.packs.pool import Pool, sink_of, source_of
+from refill.worker.assignments import job_of
+from refill.worker.ends import Ends, EndsFinder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,9 +17,9 @@ log = logging.getLogger(__name__)
 
 
 class Prepared:
-    def __init__(self, engine: Engine, orders: Orders, pool: Pool) -> None:
+    def __init__(self, engine: Engine, ends: EndsFinder, pool: Pool) -> None:
         self._engine = engine
-        self._orders = orders
+        self._ends = ends
         self._pool = pool
         self._lock = threading.Lock()
         self._ready: dict[int, int] = {}  # backfill id → team id
@@ -51,7 +52,7 @@ class Prepared:
             self._ready.pop(backfill.id, None)
         if backfill.status is not Status.CANCELLED:
             return
-        ends = self._orders.ends(backfill)
+        ends = self._ends.find(backfill)
         with sink_of(self._pool, ends.sink, ends.sink_options, ends.context) as sink:
             sink.get().discard(job_of(backfill))
 

@@ -10,15 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from refill.connectors.contract import Connector, Sink
+from refill.connectors.kit.contract import Connector, Sink
 from refill.domain.backfill import Backfill
 from refill.domain.errors import RefillError, StoreBusy
 from refill.domain.slice import Outcome, Receipt, Ticket
-from refill.engine.pool import Pool, sink_of
-from refill.engine.task import receipt_of
 from refill.logs import about
+from refill.packs.pool import Pool, sink_of
+from refill.packs.receipts import receipt_of
 from refill.store.port import Unsure, WorkStore
-from refill.worker.orders import Orders, job_of
+from refill.worker.assignments import draw_tickets, job_of
+from refill.worker.ends import EndsFinder
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +45,18 @@ class Reconciler:
     def __init__(
         self,
         store: WorkStore,
-        orders: Orders,
+        ends: EndsFinder,
         pool: Pool,
         connectors: Mapping[str, Connector],
         *,
+        on_sealable: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._orders = orders
+        self._ends = ends
         self._pool = pool
         self._sink_types = {name for name, each in connectors.items() if each.fading_markers}
+        self._on_sealable = on_sealable
         self._clock = clock
         self._asked: dict[Lease, Asked] = {}
 
@@ -74,12 +77,12 @@ class Reconciler:
             self._reconcile(unsure, ended)
 
     def _reconcile(self, unsure: Unsure, ended: threading.Event) -> None:
-        due = [ticket for ticket in self._orders.tickets(unsure.slices) if self._is_due(ticket)]
+        due = [ticket for ticket in draw_tickets(unsure.slices) if self._is_due(ticket)]
         if not due:
             return
         backfill = unsure.backfill
         try:
-            ends = self._orders.ends(backfill)
+            ends = self._ends.find(backfill)
             with sink_of(self._pool, ends.sink, ends.sink_options, ends.context) as sink:
                 for ticket in due:
                     if ended.is_set():
@@ -116,6 +119,8 @@ class Reconciler:
 
     def _record(self, backfill: Backfill, receipt: Receipt) -> None:
         finished = self._store.record_delivered(backfill.id, [receipt])
+        if finished.sealable:
+            self._on_sealable()
         if finished.accepted:
             log.info(
                 "slice %s was delivered by an attempt that was lost",

@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from refill.connectors.contract import Source
+from refill.connectors.kit.contract import Source
 from refill.domain.errors import SourceRefused, Superseded
 from refill.domain.pipeline import Spec
-from refill.engine.pool import close_quietly
+from refill.packs.pool import close_quietly
 from refill.store.port import BackfillClaim
 
 

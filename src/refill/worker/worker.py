@@ -1,5 +1,5 @@
-"""The worker's threads: slots that run packs, a clerk that plans and seals, a heart, an upkeep, and
-one that asks sinks what lost workers delivered."""
+"""The worker's threads: slots that run packs, one that plans, one that seals, a keeper of leases,
+housekeeping, and one that asks sinks what lost workers delivered."""
 
 import logging
 import os
@@ -9,30 +9,37 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from typing import TypeVar
 
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.domain.errors import EngineUnavailable, RefillError, StoreBusy
 from refill.domain.retry import RetryPolicy
-from refill.engine.order import Engine
-from refill.engine.pool import Pool
+from refill.logs import about
+from refill.packs.engine import Engine
+from refill.packs.pool import Pool
 from refill.planning.plan import PlanSettings
 from refill.settings import Settings
 from refill.store.port import BackfillClaim, PackLimits, Store
-from refill.worker.clerk import Clerk
-from refill.worker.heart import Heart
-from refill.worker.held import Held
-from refill.worker.lock import only_worker
-from refill.worker.orders import Orders
+from refill.worker.claim_runner import Claim, ClaimRunner
+from refill.worker.ends import EndsFinder
+from refill.worker.housekeeping import Housekeeping
+from refill.worker.in_flight import InFlight
+from refill.worker.lease_keeper import LeaseKeeper
+from refill.worker.pack_runner import PackRunner
 from refill.worker.planner import Planner
 from refill.worker.prepared import Prepared
 from refill.worker.reconciler import Reconciler
-from refill.worker.slot import PackRunner
+from refill.worker.sealer import Sealer
+from refill.worker.single_worker import only_worker
 from refill.worker.snapshots import Snapshots
-from refill.worker.upkeep import Upkeep
+from refill.worker.store_retry import retry_store
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 IDLE_SECONDS = 0.2  # between two looks at an empty queue
+SEAL_LOOK_SECONDS = 2.0  # beside being woken: for what a lost worker, or a failed seal, left
 LONGEST_BACKOFF_SECONDS = 2.0
 
 
@@ -60,14 +67,15 @@ class Worker:
         self._on_step = on_step or (lambda _: None)
         self._on_task_step = on_task_step
         self._policy = RetryPolicy(max_failures=settings.max_failures)
-        self._held = Held()
+        self._in_flight = InFlight()
         self._pool = Pool()
         self._snapshots = Snapshots()
         self._stopping = threading.Event()  # nothing more is claimed
         self._ended = threading.Event()  # the leases are not kept any longer
         self._abandoned = threading.Event()  # the store is not insisted on any longer
         self._claiming = threading.Lock()
-        self._wake = threading.Event()
+        self._wake = threading.Event()  # there is something to claim
+        self._sealable = threading.Event()  # a backfill's last slice was finished
         self.ready = threading.Event()  # Spark is warm and packs are claimed
 
     def run(self) -> None:
@@ -87,6 +95,7 @@ class Worker:
         """From any thread, or a signal handler."""
         self._stopping.set()
         self._wake.set()
+        self._sealable.set()
 
     def _work(self) -> None:
         slots = self._settings.slots or self._engine.cores
@@ -114,68 +123,96 @@ class Worker:
             raise EngineUnavailable("Spark's JVM ended; the worker has to be started again.")
 
     def _threads(self, slots: int) -> list[threading.Thread]:
-        orders = Orders(
-            self._store, self._connectors, self._settings, on_task_step=self._on_task_step
-        )
-        prepared = Prepared(self._engine, orders, self._pool)
-        plan_settings = PlanSettings(slots=slots)
+        ends = EndsFinder(self._store, self._connectors, self._settings)
+        prepared = Prepared(self._engine, ends, self._pool)
         planner = Planner(
-            self._store,
-            self._engine,
-            orders,
-            self._pool,
-            prepared,
-            self._snapshots,
-            plan_settings,
+            store=self._store,
+            ends=ends,
+            pool=self._pool,
+            prepared=prepared,
+            snapshots=self._snapshots,
+            settings=PlanSettings(slots=slots),
         )
+        sealer = Sealer(ends, self._pool)
         runner = PackRunner(
-            self._store,
-            self._engine,
-            orders,
-            self._pool,
-            prepared,
-            self._held,
-            self._policy,
-            self._abandoned,
-            self._on_step,
-        )
-        clerk = Clerk(
-            self._store,
-            planner,
-            self._held,
-            self._policy,
-            worker=self.name,
-            lease_seconds=self._settings.lease_seconds,
+            store=self._store,
+            engine=self._engine,
+            ends=ends,
+            pool=self._pool,
+            prepared=prepared,
+            in_flight=self._in_flight,
+            policy=self._policy,
             abandoned=self._abandoned,
-            on_planned=self._wake.set,
+            on_sealable=self._sealable.set,
+            on_step=self._on_step,
+            on_task_step=self._on_task_step,
         )
-        heart = Heart(
+        leases = LeaseKeeper(
             self._store,
             self._engine,
-            self._held,
+            self._in_flight,
             self._policy,
             worker=self.name,
             lease_seconds=self._settings.lease_seconds,
         )
-        upkeep = Upkeep(
+        housekeeping = Housekeeping(
             self._store,
             self._engine,
-            self._held,
+            self._in_flight,
             prepared,
             self._snapshots,
             retention_days=self._settings.retention_days,
             fire_schedules=self._fire_schedules,
         )
-        reconciler = Reconciler(self._store, orders, self._pool, self._connectors)
+        reconciler = Reconciler(
+            self._store, ends, self._pool, self._connectors, on_sealable=self._sealable.set
+        )
+        plans = self._claim_runner(
+            "plan", self._store.claim_plan, lambda claim: self._plan(planner, claim)
+        )
+        seals = self._claim_runner(
+            "seal", self._store.claim_seal, lambda claim: self._seal(sealer, claim)
+        )
         limits = PackLimits(slots=slots)
         jobs: list[tuple[str, Callable[[], None]]] = [
             *((f"slot-{n}", lambda: self._run_slot(runner, limits)) for n in range(slots)),
-            ("clerk", lambda: self._run_clerk(clerk)),
-            ("heart", lambda: heart.run(self._ended)),
-            ("upkeep", lambda: upkeep.run(self._stopping)),
+            ("planner", lambda: self._run_claims(plans, self._stopping, IDLE_SECONDS)),
+            ("sealer", lambda: self._run_claims(seals, self._sealable, SEAL_LOOK_SECONDS)),
+            ("leases", lambda: leases.run(self._ended)),
+            ("housekeeping", lambda: housekeeping.run(self._stopping)),
             ("reconciler", lambda: reconciler.run(self._stopping)),
         ]
         return [threading.Thread(target=do, name=name, daemon=True) for name, do in jobs]
+
+    def _claim_runner(
+        self, doing: str, claim: Claim, work: Callable[[BackfillClaim], None]
+    ) -> ClaimRunner:
+        return ClaimRunner(
+            doing,
+            claim,
+            work,
+            store=self._store,
+            in_flight=self._in_flight,
+            policy=self._policy,
+            worker=self.name,
+            lease_seconds=self._settings.lease_seconds,
+            abandoned=self._abandoned,
+        )
+
+    def _plan(self, planner: Planner, claim: BackfillClaim) -> None:
+        slices = planner.plan(claim, self._stored)
+        log.info("planned %d slices", slices, extra=about("planned", claim.backfill))
+        self._wake.set()
+        if not slices:
+            self._sealable.set()
+
+    def _seal(self, sealer: Sealer, claim: BackfillClaim) -> None:
+        sealer.seal(claim.backfill)
+        self._stored(lambda: self._store.end_claim(claim, None, self._policy))
+        log.info("sealed", extra=about("sealed", claim.backfill))
+
+    def _stored(self, call: Callable[[], T]) -> T:
+        return retry_store(call, abandoned=self._abandoned)
 
     def _run_slot(self, runner: PackRunner, limits: PackLimits) -> None:
         backoff = IDLE_SECONDS
@@ -190,7 +227,7 @@ class Worker:
                         self._wake.wait(IDLE_SECONDS)
                         self._wake.clear()
                         continue
-                    held = self._held.add_pack(pack)
+                    held = self._in_flight.add_pack(pack)
                 runner.run(held)
                 self._wake.set()
                 backoff = IDLE_SECONDS
@@ -199,15 +236,19 @@ class Worker:
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
 
-    def _run_clerk(self, clerk: Clerk) -> None:
+    def _run_claims(self, claims: ClaimRunner, wake: threading.Event, idle_seconds: float) -> None:
+        """Looks when it is woken, and now and then by itself: what another process made, or a
+        crash left, wakes nobody."""
         backoff = IDLE_SECONDS
         while not self._stopping.is_set():
             try:
-                if not clerk.look():
-                    self._stopping.wait(IDLE_SECONDS)
+                if not claims.look():
+                    wake.wait(idle_seconds)
+                if wake is not self._stopping:
+                    wake.clear()
                 backoff = IDLE_SECONDS
             except Exception as exc:
-                self._tell(exc, "clerk")
+                self._tell(exc, claims.doing)
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
 
@@ -217,16 +258,16 @@ class Worker:
         deadline = time.monotonic() + grace_seconds
         for thread in slots:
             thread.join(max(0.0, deadline - time.monotonic()))
-        for held in self._held.packs():
+        for held in self._in_flight.packs():
             if not held.finishing:
                 held.given_up = True
                 self._cancel(held.pack.id)
-        for claim in self._held.claims():
+        for claim in self._in_flight.claims():
             self._hand_back(claim)
         for thread in slots:
             thread.join(5.0)
         self._abandoned.set()
-        left = [lease for held in self._held.packs() for lease in held.leases]
+        left = [lease for held in self._in_flight.packs() for lease in held.leases]
         if left:
             # Spark did not let go of them in time; the fences hold whatever they still do
             try:

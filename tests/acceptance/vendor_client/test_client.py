@@ -121,7 +121,11 @@ def test_transfers(stage: Stage, call: Call) -> None:
 
     (item,) = call("transfers.list", TEAM)
     assert item.dwh_transfer_id == made.transfer_id
-    assert (item.display_name, item.state, item.schedule) == ("Orders by day", "active", "daily")
+    assert (item.display_name, item.state, item.schedule) == (
+        "Orders by day",
+        "active",
+        "daily",
+    )
     assert item.accounts == ["main"]
     assert item.destination["id"] == arguments["destination_id"]
 
@@ -130,7 +134,10 @@ def test_transfers(stage: Stage, call: Call) -> None:
         call("transfers.validate_update", transfer_id=made.transfer_id, **changed).is_valid is True
     )
     renamed = call("transfers.update", transfer_id=made.transfer_id, **changed)
-    assert (renamed.transfer_id, renamed.transfer_name) == (made.transfer_id, "Orders, renamed")
+    assert (renamed.transfer_id, renamed.transfer_name) == (
+        made.transfer_id,
+        "Orders, renamed",
+    )
 
     paused = call("transfers.set_state", TEAM, made.transfer_id, "pause")
     assert (paused.result, paused.state) == (True, "PAUSED")

@@ -12,8 +12,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from refill.connectors.contract import Context, Guarantee, Job, Sink, Written
-from refill.connectors.registry import get_connector
+from refill.connectors.kit.contract import Context, Guarantee, Job, Sink, Written
+from refill.connectors.kit.registry import get_connector
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated, KeyRange, Outcome, Receipt, Ticket
 from refill.domain.table import Column, Table

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from refill.connectors.contract import Context, Job
+from refill.connectors.kit.contract import Context, Job
 from refill.domain.slice import Ticket
 
 _SCRIPT = "from tests.contract.sinks.death import main; main()"
@@ -31,7 +31,7 @@ def die_while_writing(
 
 
 def main() -> None:
-    from refill.connectors.registry import get_connector
+    from refill.connectors.kit.registry import get_connector
 
     connector_type, options, context, job, ticket, batches = pickle.load(sys.stdin.buffer)
     connector = get_connector(connector_type)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from refill.connectors.contract import Guarantee, Job, Sink, Written
-from refill.connectors.registry import get_connector
+from refill.connectors.kit.contract import Guarantee, Job, Sink, Written
+from refill.connectors.kit.registry import get_connector
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
 from refill.domain.slice import Ticket
 from tests.contract.sinks.bed import (

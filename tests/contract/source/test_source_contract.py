@@ -10,8 +10,8 @@ from urllib.parse import urlparse
 import psycopg
 import pytest
 
-from refill.connectors.contract import Context, Source
-from refill.connectors.registry import get_connector
+from refill.connectors.kit.contract import Context, Source
+from refill.connectors.kit.registry import get_connector
 from refill.domain.errors import SourceChanged, TransientError
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated, Whole

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from refill.api.app import create_app
 from refill.bootstrap import open_store
 from refill.clock import Clock, system_clock
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.access import Role, Scope
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, KeyRange, Outcome, Receipt, Reject

@@ -6,13 +6,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from refill.connectors.contract import Connector, Context, Job
+from refill.connectors.kit.contract import Connector, Context, Job
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Outcome, Receipt, Ticket
 from refill.domain.table import Table
-from refill.engine.order import WorkOrder
-from refill.engine.spark import SparkEngine
+from refill.packs.assignment import Assignment
 from refill.planning.plan import PlanSettings, plan_keys, plan_pages
+from refill.spark.engine import SparkEngine
 
 # so small that even a table of ten rows has several slices
 TINY_SLICES = PlanSettings(slots=2, smallest_slice_rows=3, rows_per_slice=7)
@@ -74,7 +74,7 @@ class Mover:
                 for ticket, place in zip(tickets, places, strict=True)
             ]
             receipts = self._engine.run(
-                WorkOrder(
+                Assignment(
                     pack_id=uuid4().hex,
                     job=job,
                     source_type="postgres",

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.table import Table
-from refill.engine.spark import SparkEngine
+from refill.spark.engine import SparkEngine
 from tests.integration.fidelity.moving import Mover, postgres_options
 from tests.integration.fidelity.printing import (
     arrow_printed,

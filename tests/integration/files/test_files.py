@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from refill.connectors.contract import Context, Job, Sink
 from refill.connectors.files import FilesOptions
 from refill.connectors.files.folder import Folder
 from refill.connectors.files.generations import Generations
 from refill.connectors.files.sink import FilesSink
+from refill.connectors.kit.contract import Context, Job, Sink
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Ticket

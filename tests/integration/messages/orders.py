@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from refill.connectors.contract import Job
+from refill.connectors.kit.contract import Job
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Ticket, Whole
 from refill.domain.table import Column, Table

@@ -17,10 +17,10 @@ from uuid import UUID
 import polars as pl
 import pyarrow as pa
 
-from refill.connectors.envelope import Envelope
-from refill.connectors.json_form import json_lines, record_texts
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.sink import KafkaSink
+from refill.connectors.kit.envelope import Envelope
+from refill.connectors.kit.json_form import json_lines, record_texts
 from refill.domain.table import Column, Table
 from tests.integration.messages.orders import make_job, make_ticket
 from tests.servers.kafka import running_kafka

@@ -18,8 +18,8 @@ from nats.js.errors import ServiceUnavailableError
 from refill.connectors.nats import NatsOptions, NatsSink
 from refill.connectors.rabbitmq import RabbitOptions
 from refill.connectors.rabbitmq.sink import RabbitSink
-from refill.connectors.redis_stream import RedisStreamOptions, RedisStreamSink
-from refill.connectors.redis_string import RedisStringOptions, RedisStringSink
+from refill.connectors.redis.stream import RedisStreamOptions, RedisStreamSink
+from refill.connectors.redis.string import RedisStringOptions, RedisStringSink
 from refill.domain.errors import SinkRefused, SinkUnavailable
 from refill.domain.table import Column, Table
 from tests.integration.messages.orders import ORDERS, SCHEMA, make_job, make_ticket, rows_of

@@ -21,10 +21,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from refill.connectors.contract import Context, Job, Sink
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.sink import QUEUED_ROWS, KafkaSink
-from refill.connectors.registry import get_connector
+from refill.connectors.kit.contract import Context, Job, Sink
+from refill.connectors.kit.registry import get_connector
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded, TooManyRejects
 from refill.domain.slice import Ticket
 from tests.integration.messages.orders import SCHEMA, make_job, make_ticket, rows_of

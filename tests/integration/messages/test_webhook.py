@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from refill.connectors.contract import Context
+from refill.connectors.kit.contract import Context
 from refill.connectors.webhook import WebhookOptions, with_endpoint
 from refill.connectors.webhook.sink import WebhookSink
 from refill.domain.errors import SinkRefused, SinkUnavailable

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from refill.connectors.contract import Context, Job, Written
-from refill.connectors.registry import get_connector
+from refill.connectors.kit.contract import Context, Job, Written
+from refill.connectors.kit.registry import get_connector
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated, KeyRange, NullKeys, Ticket, Whole
 from refill.domain.table import Table

@@ -7,7 +7,7 @@ from urllib.parse import urlparse
 import psycopg
 import pytest
 
-from refill.connectors.contract import Context
+from refill.connectors.kit.contract import Context
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.source import PostgresSource
 from refill.domain.pipeline import Kind, Spec

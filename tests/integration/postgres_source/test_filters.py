@@ -7,7 +7,7 @@ import pytest
 from refill.connectors.postgres.quoting import literal
 from refill.domain.pipeline import Condition, Operator
 from refill.domain.slice import Whole
-from refill.engine.filter import Filter
+from refill.packs.filter import Filter
 from tests.integration.postgres_source.conftest import Bed
 
 TEXTS = ["ab", "ab ", "ab   ", " ab", "AB", "abc", "ab\t", "", "  ", "ä", None]

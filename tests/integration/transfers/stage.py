@@ -17,7 +17,7 @@ import uvicorn
 from refill.api.app import create_app
 from refill.bootstrap import open_store
 from refill.clock import Clock
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.access import Role, Scope
 from refill.domain.backfill import Backfill
 from refill.domain.pipeline import Database

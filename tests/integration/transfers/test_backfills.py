@@ -210,7 +210,7 @@ def test_the_same_idempotency_key_gives_the_same_backfill(stage: Stage, api: htt
 def test_a_repeated_request_finds_what_it_made_before_a_crash(
     stage: Stage, api: httpx.Client
 ) -> None:
-    from refill.service.dates import DateRange
+    from refill.planning.dates import DateRange
     from refill.service.identity import repeatable_uid
     from refill.service.transfer_backfills import BackfillRequest
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from refill.connectors.contract import Connector, Context
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.contract import Connector, Context
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.backfill import Backfill, Status
 from refill.domain.pipeline import Database, Destination, Kind, Spec, Transfer
 from refill.domain.slice import Receipt
-from refill.engine.order import WorkOrder
-from refill.engine.spark import SparkEngine
+from refill.packs.assignment import Assignment
 from refill.settings import Settings
+from refill.spark.engine import SparkEngine
 from refill.store.cipher import load_cipher
 from refill.store.open import open_store
 from refill.store.port import NewBackfill, Store
@@ -33,7 +33,7 @@ class SharedEngine:
     def __init__(self, engine: SparkEngine) -> None:
         self.engine = engine
         self.dead = False
-        self.orders: list[WorkOrder] = []
+        self.orders: list[Assignment] = []
 
     def start(self) -> None:
         self.engine.start()
@@ -50,7 +50,7 @@ class SharedEngine:
     def keep_warm(self) -> None:
         self.engine.keep_warm()
 
-    def run(self, order: WorkOrder) -> list[Receipt]:
+    def run(self, order: Assignment) -> list[Receipt]:
         self.orders.append(order)
         return self.engine.run(order)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from refill.engine.spark import SparkEngine
+from refill.spark.engine import SparkEngine
 from tests.integration.worker.bed import Bed
 from tests.spark import spark_engine
 

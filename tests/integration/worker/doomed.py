@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from refill.connectors.contract import Context
+from refill.connectors.kit.contract import Context
 from refill.domain.pipeline import Spec
 from refill.domain.slice import Receipt
-from refill.engine.lane_fused import run_pack
-from refill.engine.order import Engine, WorkOrder
-from refill.engine.spark import SparkEngine
+from refill.packs.assignment import Assignment
+from refill.packs.engine import Engine
+from refill.packs.run import run_pack
 from refill.settings import Settings
+from refill.spark.engine import SparkEngine
 from refill.store.cipher import load_cipher
 from refill.store.open import open_store
 from refill.worker import Worker
@@ -34,7 +35,7 @@ class InlineEngine:
     def alive(self) -> bool:
         return True
 
-    def run(self, order: WorkOrder) -> list[Receipt]:
+    def run(self, order: Assignment) -> list[Receipt]:
         source, sink = CONNECTORS[order.source_type], CONNECTORS[order.sink_type]
         return list(run_pack(order, source, sink))
 

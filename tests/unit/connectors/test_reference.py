@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from refill.connectors.reference import fill_page
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.reference import fill_page
+from refill.connectors.kit.registry import load_connectors
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "connectors.md"
 
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "connectors.md"
 def test_the_tables_are_those_of_the_code() -> None:
     page = PAGE.read_text()
     assert fill_page(page) == page, (
-        "run: python -m refill.connectors.reference docs/reference/connectors.md"
+        "run: python -m refill.connectors.kit.reference docs/reference/connectors.md"
     )
 
 

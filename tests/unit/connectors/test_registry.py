@@ -6,8 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from refill.connectors import registry
-from refill.connectors.contract import Connector, Context, Options, Sink
+from refill.connectors.kit import registry
+from refill.connectors.kit.contract import Connector, Context, Options, Sink
 from refill.domain.errors import Misconfigured
 
 HEAVY = {"pyarrow", "polars", "adbc_driver_manager", "confluent_kafka", "pyspark", "pandas"}
@@ -23,7 +23,7 @@ def test_connectors_are_found_by_their_type() -> None:
 
 def test_loading_the_connectors_loads_no_driver() -> None:
     script = (
-        "import sys; from refill.connectors.registry import load_connectors; load_connectors();"
+        "import sys; from refill.connectors.kit.registry import load_connectors; load_connectors();"
         f"print(sorted({HEAVY!r} & set(sys.modules)))"
     )
     done = subprocess.run(

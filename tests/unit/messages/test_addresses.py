@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from refill.connectors.addresses import is_forbidden, is_private, pin_public, refuse_metadata
+from refill.connectors.kit.addresses import is_forbidden, is_private, pin_public, refuse_metadata
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 METADATA = [

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refill.connectors.envelope import Envelope
+from refill.connectors.kit.envelope import Envelope
 from refill.domain.slice import CtidRange, Ticket
 from refill.domain.table import Column, Table
 from tests.integration.messages.orders import make_job, make_ticket

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refill.connectors.json_form import json_lines, record_texts
+from refill.connectors.kit.json_form import json_lines, record_texts
 
 # the first example loads the libraries
 quickly = settings(deadline=None, max_examples=60)

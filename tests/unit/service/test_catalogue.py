@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from refill.clock import system_clock
-from refill.connectors.contract import Connector, Options
+from refill.connectors.kit.contract import Connector, Options
 from refill.domain.pipeline import Database
 from refill.domain.table import Column, Table
 from refill.service import catalogue as module

@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from refill.connectors.contract import Connector, Options
-from refill.connectors.registry import load_connectors
+from refill.connectors.kit.contract import Connector, Options
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import Invalid
 from refill.service.options import MASK, changed, frozen, masked, parse_options, reveal
 

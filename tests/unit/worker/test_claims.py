@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refill.domain.errors import Superseded
-from refill.worker.held import Held
+from refill.worker.in_flight import InFlight
 from refill.worker.snapshots import Snapshots
 
 SPEC: Any = None
@@ -36,7 +36,7 @@ def hold(snapshots: Snapshots, attempt: int) -> Source:
 
 
 def test_a_lost_claim_does_not_end_the_heartbeat_of_the_newer_one() -> None:
-    held, lost, newer = Held(), claim(1), claim(2)
+    held, lost, newer = InFlight(), claim(1), claim(2)
     held.add_claim(lost)
     held.add_claim(newer)
     held.remove_claim(lost)

@@ -30,8 +30,7 @@ def test_a_snapshot_is_let_go_when_the_plan_fails_after_it() -> None:
     nothing: Any = None
     planner = Planner(
         store=nothing,
-        engine=nothing,
-        orders=SimpleNamespace(ends=ends),  # type: ignore[arg-type]
+        ends=SimpleNamespace(find=ends),  # type: ignore[arg-type]
         pool=nothing,
         prepared=nothing,
         snapshots=snapshots,

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from refill.connectors.contract import Connector, Context, Job, Options, Sink, Written
+from refill.connectors.kit.contract import Connector, Context, Job, Options, Sink, Written
 from refill.domain import pipeline
 from refill.domain.backfill import Backfill, Status
 from refill.domain.errors import SinkUnavailable
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Receipt, Slice, Ticket, Whole
-from refill.engine.pool import Pool
+from refill.packs.pool import Pool
 from refill.settings import Settings
 from refill.store.port import ClaimedSlice, Finished, Unsure
-from refill.worker.orders import Orders
+from refill.worker.ends import EndsFinder
 from refill.worker.reconciler import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, Reconciler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -132,9 +132,10 @@ class Bench:
         store: Any = self.store
         self.reconciler = Reconciler(
             store,
-            Orders(store, connectors, Settings()),
+            EndsFinder(store, connectors, Settings()),
             Pool(),
             connectors,
+            on_sealable=lambda: None,
             clock=lambda: self.now,
         )
 

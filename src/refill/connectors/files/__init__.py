@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from refill.connectors.contract import Connector, Context, Guarantee, Options, Sink
+from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
 
 
 class FilesOptions(Options):

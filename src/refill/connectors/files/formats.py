@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from refill.connectors.json_form import json_lines
+from refill.connectors.kit.json_form import json_lines
 
 ROW_GROUP_ROWS = 131_072
 SAMPLE_ROWS = 4096

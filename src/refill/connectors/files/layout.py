@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from refill.connectors.contract import Job
+from refill.connectors.kit.contract import Job
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated, Ticket
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from refill.connectors.contract import Context, Job, Sink, Written
 from refill.connectors.files import FilesOptions
 from refill.connectors.files.folder import Folder, files_errors
 from refill.connectors.files.generations import Generations
@@ -17,6 +16,7 @@ from refill.connectors.files.layout import (
     leaf_name,
     unit_name,
 )
+from refill.connectors.kit.contract import Context, Job, Sink, Written
 from refill.domain.errors import SinkRefused, Superseded
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, Receipt, Ticket

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from refill.connectors.contract import Connector, Context, Guarantee, Options, Sink
+from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
 
 
 class KafkaOptions(Options):

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from refill.connectors.addresses import refuse_metadata
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.faults import NO_TOPIC, REFUSED, error_of, translated
+from refill.connectors.kit.addresses import refuse_metadata
 from refill.domain.errors import RefillError, SinkUnavailable
 
 T = TypeVar("T")

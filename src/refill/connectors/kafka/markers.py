@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from refill.connectors.contract import Job, Written
 from refill.connectors.kafka.cluster import Cluster
 from refill.connectors.kafka.faults import error_of
+from refill.connectors.kit.contract import Job, Written
 from refill.domain.slice import Reject, Ticket
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from refill.connectors.contract import Job, Sink, Written
-from refill.connectors.envelope import PORTION_BYTES, PORTION_ROWS, Envelope
 from refill.connectors.kafka import KafkaOptions, markers
 from refill.connectors.kafka.cluster import Cluster
 from refill.connectors.kafka.faults import error_of
-from refill.connectors.message_sink import Tally
+from refill.connectors.kit.contract import Job, Sink, Written
+from refill.connectors.kit.envelope import PORTION_BYTES, PORTION_ROWS, Envelope
+from refill.connectors.kit.message_sink import Tally
 from refill.domain.errors import SinkUnavailable, Superseded, TooManyRejects
 from refill.domain.slice import Ticket
 

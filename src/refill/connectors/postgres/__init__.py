@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from refill.connectors.contract import Connector, Context, Guarantee
+from refill.connectors.kit.contract import Connector, Context, Guarantee
 from refill.connectors.postgres.options import PostgresOptions, transfer_target
 
 if TYPE_CHECKING:
-    from refill.connectors.contract import Sink, Source
+    from refill.connectors.kit.contract import Sink, Source
 
 
 def open_source(options: PostgresOptions, context: Context) -> "Source":

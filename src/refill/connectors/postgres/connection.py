@@ -4,7 +4,7 @@ import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-from refill.connectors.addresses import is_forbidden
+from refill.connectors.kit.addresses import is_forbidden
 from refill.connectors.postgres.options import PostgresOptions
 from refill.domain.errors import SourceRefused, SourceUnavailable
 

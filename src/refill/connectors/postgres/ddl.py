@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from refill.connectors.contract import Job
+from refill.connectors.kit.contract import Job
 from refill.connectors.postgres.options import PostgresOptions, transfer_target
 from refill.connectors.postgres.quoting import identifier, literal, names, qualified
 from refill.connectors.postgres.sink_errors import reason_of, sqlstate

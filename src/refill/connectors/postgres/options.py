@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, SecretStr, StringConstraints, field_validator
 
-from refill.connectors.contract import Options
+from refill.connectors.kit.contract import Options
 from refill.domain.table import split_name
 
 # what libpq would read as something other than one name: a socket path, a list, a setting

@@ -5,7 +5,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-from refill.connectors.contract import Job
+from refill.connectors.kit.contract import Job
 from refill.connectors.postgres.quoting import literal, qualified
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkUnavailable, Superseded

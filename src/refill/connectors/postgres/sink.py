@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from refill.connectors.contract import Context, Job, Sink, Written
+from refill.connectors.kit.contract import Context, Job, Sink, Written
 from refill.connectors.postgres.ddl import (
     DATE_COLUMN,
     Target,

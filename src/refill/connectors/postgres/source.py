@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from refill.connectors.contract import Context, Source
+from refill.connectors.kit.contract import Context, Source
 from refill.connectors.postgres import bounds, catalogue, frozen, read
 from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
 from refill.connectors.postgres.errors import translate

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
-from refill.connectors.contract import Connector, Context, Guarantee, Options, Sink
+from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
 
 
 class RabbitOptions(Options):

@@ -4,9 +4,9 @@ import ssl
 
 import pika
 
-from refill.connectors.addresses import refuse_metadata
-from refill.connectors.contract import Job
-from refill.connectors.message_sink import MessageSink, Outgoing, Tally, subject_of
+from refill.connectors.kit.addresses import refuse_metadata
+from refill.connectors.kit.contract import Job
+from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally, subject_of
 from refill.connectors.rabbitmq import RabbitOptions
 from refill.connectors.rabbitmq.channel import ConfirmedChannel
 from refill.domain.errors import SinkUnavailable

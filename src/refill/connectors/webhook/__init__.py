@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from refill.connectors.contract import Connector, Context, Guarantee, Options, Sink
+from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
 
 # set by us on every request
 OWN_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding"})

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from refill.connectors.addresses import pin_public
+from refill.connectors.kit.addresses import pin_public
 from refill.connectors.webhook import CONTENT_TYPE, WebhookOptions
 from refill.domain.errors import SinkRefused, SinkUnavailable
 

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from refill.connectors.contract import Context, Job
-from refill.connectors.message_sink import MessageSink, Outgoing, Tally
+from refill.connectors.kit.contract import Context, Job
+from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally
 from refill.connectors.webhook import WebhookOptions
 from refill.connectors.webhook.request import Receiver
 

@@ -11,7 +11,7 @@ import nats
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
-from refill.connectors.contract import Guarantee
+from refill.connectors.kit.contract import Guarantee
 from tests.contract.sinks.bed import Seen, SinkBed
 from tests.servers.nats import NatsServer
 from tests.servers.postgres import free_port

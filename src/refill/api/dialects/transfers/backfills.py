@@ -28,8 +28,8 @@ from refill.domain.backfill import Backfill, Order, Status
 from refill.domain.errors import Invalid
 from refill.domain.progress import measure_progress
 from refill.domain.slice import Reject, Slice
+from refill.planning.dates import DateRange, Only
 from refill.service import Service
-from refill.service.dates import DateRange, Only
 from refill.service.transfer_backfills import BackfillRequest, Preview
 
 StatusWord = Literal["CREATED", "SCHEDULED", "RUNNING", "FAILED", "COMPLETED", "CANCELLED"]

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from refill.connectors.contract import Connector
+from refill.connectors.kit.contract import Connector
 from refill.service.destinations import secret_fields
 
 Scalar = str | int | bool | None

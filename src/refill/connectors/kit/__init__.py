@@ -1,0 +1,1 @@
+"""What connectors are made with: the contract, the registry, and what several systems share."""

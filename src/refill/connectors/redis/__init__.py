@@ -1,0 +1,1 @@
+"""Redis: streams and strings."""

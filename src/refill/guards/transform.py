@@ -1,0 +1,254 @@
+"""The guard over a tenant's Spark SQL: one SELECT over `source`, known columns, known functions.
+
+Plain Spark SQL is a way in: files by path, `reflect`, writes, `SET`, `${env:…}`. What is not
+listed here is refused. Spark has the last word later, when the backfill is planned.
+"""
+
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from typing import NoReturn
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, ParseError, TokenError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.tokenizer_core import Token, TokenType
+
+from refill.domain.errors import Invalid
+from refill.guards.functions import FUNCTIONS, TYPES_AND_KEYWORDS
+
+FIELD = "transform"
+
+# statements, clauses and expressions that a SELECT over one view is made of
+_FORBIDDEN_EVERYWHERE: tuple[type, ...] = (
+    exp.Command,
+    exp.DDL,
+    exp.DML,
+    exp.Into,
+    exp.Parameter,
+    exp.SessionParameter,
+    exp.Placeholder,
+    exp.Set,
+    exp.Hint,
+    exp.TableSample,
+    exp.QueryTransform,
+    exp.CurrentUser,
+    exp.SessionUser,
+    exp.CurrentDatabase,
+    exp.CurrentCatalog,
+    exp.CurrentSchema,
+)
+_FORBIDDEN_ROW_BY_ROW: dict[type, str] = {
+    exp.AggFunc: "an aggregate",
+    exp.Window: "a window",
+    exp.Group: "GROUP BY",
+    exp.Having: "HAVING",
+    exp.Distinct: "DISTINCT",
+    exp.Order: "ORDER BY",
+    exp.Limit: "LIMIT",
+    exp.Offset: "OFFSET",
+    exp.Join: "a join",
+    exp.Lateral: "LATERAL VIEW",
+    exp.UDTF: "a function that makes rows",
+    exp.Explode: "a function that makes rows",
+    exp.Inline: "a function that makes rows",
+    exp.Stack: "a function that makes rows",
+    exp.Subquery: "a subquery",
+    exp.SetOperation: "UNION, INTERSECT or EXCEPT",
+    exp.CTE: "WITH",
+}
+_FROM_IN_FUNCTIONS = frozenset({"extract", "trim", "substr", "substring", "overlay"})
+_ROW_MAKERS = frozenset(
+    {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"}
+    | {"stack", "json_tuple"}
+)
+
+
+def check_transform(
+    sql: str,
+    columns: Collection[str],
+    *,
+    row_by_row: bool,
+    keep: Collection[str] = (),
+) -> None:
+    """Invalid on `transform` unless the SQL is one SELECT over the view `source`.
+
+    `row_by_row`: a sink's slices are arbitrary key ranges, so anything that looks at more than one
+    row is refused, and the key columns in `keep` must come out as they went in. No `columns`
+    (a query whose columns are not known): they are not checked here.
+    """
+    tokens = _tokens(sql)
+    tree = _parse(sql)
+    _check_words(tokens)
+    _check_functions(tokens, row_by_row)
+    for node in tree.walk():
+        if isinstance(node, _FORBIDDEN_EVERYWHERE):
+            _refuse(f"{_name(node)} is not allowed; write one SELECT over the view source")
+    if row_by_row:
+        _check_row_by_row(tree)
+    _check_relations(tree)
+    if columns:
+        _check_columns(tree, columns)
+    missing = [name for name in keep if not _keeps(tree, name)]
+    if missing:
+        _refuse(
+            f"the key column {', '.join(missing)} must be selected as it is, under its own name"
+        )
+
+
+def _tokens(sql: str) -> list[Token]:
+    if "${" in sql:
+        _refuse(
+            "${…} is not allowed: Spark would replace it by a setting or an environment variable"
+        )
+    try:
+        tokens = sqlglot.tokenize(sql, dialect="spark")
+    except TokenError as exc:
+        _refuse(f"it is not valid Spark SQL: {_first_line(exc)}")
+    if any(token.comments for token in tokens) or any(
+        token.token_type is TokenType.HINT for token in tokens
+    ):
+        _refuse("comments and hints are not allowed; remove them")
+    return list(tokens)
+
+
+def _parse(sql: str) -> exp.Query:
+    try:
+        statements = sqlglot.parse(sql, dialect="spark")
+    except ParseError as exc:
+        _refuse(f"it is not valid Spark SQL: {_first_line(exc)}")
+    if len(statements) != 1 or statements[0] is None:
+        _refuse("exactly one statement is allowed: one SELECT over the view source")
+    tree = statements[0]
+    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery | exp.Table):
+        _refuse("only a SELECT over the view source is allowed")
+    return tree
+
+
+def _check_words(tokens: list[Token]) -> None:
+    """What Spark's grammar reads otherwise than our parser: `FROM … MAP … USING 'command'` is a
+    join to the one, and a shell command to the other."""
+    # per parenthesis: whether a SELECT waits for its FROM; None: a function's own FROM, as in trim
+    open_selects: list[bool | None] = [False]
+    before: Token | None = None
+    for token, following in pairwise([*tokens, None]):
+        assert token is not None
+        kind = token.token_type
+        if kind is TokenType.L_PAREN:
+            own = before is not None and before.text.lower() in _FROM_IN_FUNCTIONS
+            open_selects.append(None if own else False)
+        elif kind is TokenType.R_PAREN and len(open_selects) > 1:
+            open_selects.pop()
+        elif kind is TokenType.SELECT:
+            open_selects[-1] = True
+        elif kind is TokenType.FROM and not _is_distinct(before):
+            if open_selects[-1] is False:
+                _refuse("FROM stands before its SELECT; write SELECT first")
+            if open_selects[-1]:
+                open_selects[-1] = False
+        elif kind is TokenType.USING and (
+            following is None or following.token_type is not TokenType.L_PAREN
+        ):
+            _refuse("USING takes columns in parentheses")
+        elif kind is TokenType.INSERT or token.text == "|>":
+            _refuse(f"{token.text} is not allowed; write one SELECT over the view source")
+        before = token
+
+
+def _is_distinct(token: Token | None) -> bool:
+    """IS DISTINCT FROM compares."""
+    return token is not None and token.token_type is TokenType.DISTINCT
+
+
+def _check_functions(tokens: list[Token], row_by_row: bool) -> None:
+    """By the name as it is written, since that is what Spark will look up."""
+    for token, following in pairwise(tokens):
+        if following.token_type is not TokenType.L_PAREN or not _is_word(token):
+            continue
+        name = token.text.lower()
+        if name in TYPES_AND_KEYWORDS:
+            continue
+        if name not in FUNCTIONS:
+            _refuse(f"the function {token.text} is not among those that are allowed")
+        if row_by_row and name in _ROW_MAKERS:
+            _refuse(f"{token.text} makes rows, and a sink's SQL goes row by row")
+
+
+def _is_word(token: Token) -> bool:
+    return token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()
+
+
+def _check_row_by_row(tree: exp.Expr) -> None:
+    for node in tree.walk():
+        for forbidden, words in _FORBIDDEN_ROW_BY_ROW.items():
+            if isinstance(node, forbidden):
+                _refuse(
+                    f"{words} is not allowed for a sink: its SQL goes row by row, "
+                    "since a slice is only a part of the table"
+                )
+
+
+def _check_relations(tree: exp.Expr) -> None:
+    known = {"source"} | {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    found = False
+    for table in tree.find_all(exp.Table):
+        written = ".".join(part.name for part in table.parts)
+        if table.db or table.catalog or not isinstance(table.this, exp.Identifier):
+            _refuse(
+                f"the relation {written or table.sql('spark')} is not allowed; read from source"
+            )
+        if table.name.lower() not in known:
+            _refuse(f"there is no relation {table.name}; read from source")
+        found = found or table.name.lower() == "source"
+    if not found:
+        _refuse("it must read from the view source")
+
+
+def _check_columns(tree: exp.Expr, columns: Collection[str]) -> None:
+    try:
+        qualify(
+            tree.copy(),
+            schema={"source": {name: "unknown" for name in columns}},
+            dialect="spark",
+            quote_identifiers=False,
+        )
+    except OptimizeError as exc:
+        _refuse(f"{_first_line(exc)}; the source has: {', '.join(sorted(columns))}")
+
+
+def _keeps(tree: exp.Expr, name: str) -> bool:
+    select = tree if isinstance(tree, exp.Select) else None
+    if select is None:
+        return False
+    for item in select.expressions:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.is_star):
+            excepted = item.find(exp.Star)
+            names = (
+                {e.name.lower() for e in (excepted.args.get("except_") or [])} if excepted else ()
+            )
+            return name.lower() not in names
+    return any(
+        isinstance(column, exp.Column)
+        and column.name.lower() == name.lower()
+        and alias == name.lower()
+        for column, alias in _outputs(select)
+    )
+
+
+def _outputs(select: exp.Select) -> Iterator[tuple[exp.Expr, str]]:
+    for item in select.expressions:
+        inner = item.this if isinstance(item, exp.Alias) else item
+        yield inner, item.alias_or_name.lower()
+
+
+def _name(node: exp.Expr) -> str:
+    return node.sql("spark")[:60] or type(node).__name__.upper()
+
+
+def _first_line(exc: Exception) -> str:
+    text = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
+    return text.replace("\x1b[4m", "").replace("\x1b[0m", "").rstrip(". ")
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise Invalid.of(FIELD, f"The SQL was refused: {problem}.")
