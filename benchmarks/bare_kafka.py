@@ -23,8 +23,8 @@ def _produce_range(url: str, hosts: str, topic: str, low: int, high: int) -> int
     from refill.connectors.kit.contract import Context, Job
     from refill.connectors.kit.envelope import Envelope
     from refill.connectors.kit.registry import load_connectors
-    from refill.domain.pipeline import Kind, Spec
     from refill.domain.slice import KeyRange, Ticket
+    from refill.domain.spec import KeyedRead, SinkSpec
 
     postgres = load_connectors()["postgres"]
     assert postgres.open_source is not None
@@ -32,14 +32,16 @@ def _produce_range(url: str, hosts: str, topic: str, low: int, high: int) -> int
     source = postgres.open_source(options, Context(team_id=1, files_root=""))
     table = source.find_table("public", "orders")
     assert table is not None
-    spec = Spec(
-        kind=Kind.SINK,
+    spec = SinkSpec(
         database_id="d",
         database_type="postgres",
         database_name="bench",
-        table=table,
-        columns=tuple(column.name for column in table.columns),
-        sort_columns=("id",),
+        read=KeyedRead(
+            table=table,
+            columns=tuple(column.name for column in table.columns),
+            sort_columns=("id",),
+        ),
+        sink_id=str(uuid4()),
         sink_type="kafka",
         sink_options={},
         message={
@@ -66,8 +68,8 @@ def _produce_range(url: str, hosts: str, topic: str, low: int, high: int) -> int
     producer.init_transactions(30)
     producer.begin_transaction()
     rows = 0
-    envelope = Envelope(job, ticket, source.schema(spec), lambda: datetime.now(UTC))
-    for batch in source.read(spec, extent):
+    envelope = Envelope(job, ticket, source.schema(spec.read), lambda: datetime.now(UTC))
+    for batch in source.read(spec.read, extent):
         for portion in envelope.portions(batch):
             messages = envelope.wrap(portion)
             assert messages.key is not None

@@ -22,8 +22,8 @@ from refill.connectors.kit.contract import Context
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.source import PostgresSource
 from refill.connectors.postgres.values import Converter
-from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Whole
+from refill.domain.spec import KeyedRead
 
 PASSES = 5
 
@@ -47,9 +47,9 @@ def main(rows: int) -> None:
         make_table(url, rows)
         options = PostgresOptions(**postgres_fields(url))
         source = PostgresSource(options, Context(team_id=1, files_root="/nowhere"))
-        spec = _spec(source)
-        stages = [_slice(source, spec) for _ in range(PASSES)]
-        table = pa.Table.from_batches(source.read(spec, Whole()))
+        read = _read(source)
+        stages = [_slice(source, read) for _ in range(PASSES)]
+        table = pa.Table.from_batches(source.read(read, Whole()))
         source.close()
     _print("stage", "CPU s")
     for stage in stages[0]:
@@ -66,22 +66,13 @@ def main(rows: int) -> None:
         _print(what, f"{seconds:.2f}", f"{size / table.num_rows:.0f}")
 
 
-def _spec(source: PostgresSource) -> Spec:
+def _read(source: PostgresSource) -> KeyedRead:
     table = source.find_table("public", "orders")
     assert table is not None
-    return Spec(
-        kind=Kind.SINK,
-        database_id="d",
-        database_type="postgres",
-        database_name="d",
-        table=table,
-        sort_columns=table.key,
-        sink_type="files",
-        sink_options={},
-    )
+    return KeyedRead(table=table, sort_columns=table.key)
 
 
-def _slice(source: PostgresSource, spec: Spec) -> dict[str, float]:
+def _slice(source: PostgresSource, read: KeyedRead) -> dict[str, float]:
     """One slice of the whole table, as a task reads and writes it."""
     reading, converting, whole = Stopwatch(), Stopwatch(), Stopwatch()
     convert = Converter.convert
@@ -91,7 +82,7 @@ def _slice(source: PostgresSource, spec: Spec) -> dict[str, float]:
             return convert(self, batch)
 
     with patch.object(Converter, "convert", converted), whole:
-        batches = source.read(spec, Whole())
+        batches = source.read(read, Whole())
         with reading:
             first = next(batches)
         formats.pour("parquet", first.schema, _timed(first, batches, reading), io.BytesIO())

@@ -21,22 +21,26 @@ from refill.connectors.kit.contract import (
     Source,
     Written,
 )
+from refill.connectors.kit.fields import FieldNote, Form
 from refill.domain.errors import SinkUnavailable, SourceUnavailable, Superseded
-from refill.domain.pipeline import Spec
-from refill.domain.slice import Dated, KeyRange, Receipt, Ticket
-from refill.domain.table import Column, Table
+from refill.domain.slice import Dated, Extent, KeyRange, Receipt, Ticket
+from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read
+from refill.domain.table import Column, Family, Table
 from refill.planning.bounds import Bounds
 
+NOTES = {
+    "id": FieldNote(family=Family.INTEGER, system="pg", native_type="bigint"),
+    "name": FieldNote(family=Family.TEXT, system="pg", native_type="text"),
+    "doc": FieldNote(family=Family.JSON, form=Form.JSON, system="pg", native_type="jsonb"),
+    "day": FieldNote(family=Family.DATE, system="pg", native_type="date"),
+}
+_ARROW = {"id": pa.int64(), "name": pa.string(), "doc": pa.string(), "day": pa.date32()}
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), metadata={"pg_type": "bigint", "form": "plain"}),
-        pa.field("name", pa.string(), metadata={"pg_type": "text", "form": "plain"}),
-        pa.field("doc", pa.string(), metadata={"pg_type": "jsonb", "form": "json"}),
-        pa.field("day", pa.date32(), metadata={"pg_type": "date", "form": "plain"}),
-    ]
+    [pa.field(name, _ARROW[name], metadata=note.metadata()) for name, note in NOTES.items()]
 )
 COLUMNS = tuple(
-    Column(name=field.name, type=field.metadata[b"pg_type"].decode(), oid=0) for field in SCHEMA
+    Column(name=name, type=note.native_type or "", family=note.family)
+    for name, note in NOTES.items()
 )
 TABLE = Table(schema_name="public", name="rows", columns=COLUMNS, primary_key=("id",))
 
@@ -76,14 +80,14 @@ class SheetSource(Source):
     def describe_query(self, query: str) -> tuple[Column, ...]:
         return COLUMNS
 
-    def check(self, spec: Spec) -> None: ...
-    def bounds(self, spec: Spec, boundaries_wanted: int) -> Bounds:
+    def check(self, read: Read) -> None: ...
+    def bounds(self, read: KeyedRead, boundaries_wanted: int) -> Bounds:
         return Bounds(rows_estimated=40_000 * 4, boundaries=tuple((str(n),) for n in range(1, 9)))
 
-    def schema(self, spec: Spec) -> pa.Schema:
+    def schema(self, read: Read) -> pa.Schema:
         return SCHEMA
 
-    def read(self, spec: Spec, extent: object) -> Iterator[pa.RecordBatch]:
+    def read(self, read: Read, extent: Extent) -> Iterator[pa.RecordBatch]:
         number = ordinal(extent)
         ids = [number * 1000 + row for row in range(self.options.rows)]
         half = len(ids) // 2
@@ -101,10 +105,10 @@ class SheetSource(Source):
                 raise SourceUnavailable("The source went away.")
 
     def read_dates(
-        self, spec: Spec, dates: Sequence[date]
+        self, read: DatedRead | QueryRead, dates: Sequence[date]
     ) -> Iterator[tuple[date, Iterator[pa.RecordBatch]]]:
         for day in dates:
-            yield day, self.read(spec, Dated(date=day))
+            yield day, self.read(read, Dated(date=day))
 
     def close(self) -> None: ...
 

@@ -6,7 +6,8 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from refill.domain.errors import Conflict
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
+from refill.domain.spec import SinkSpec, Spec, TransferSpec
 
 
 class Status(StrEnum):
@@ -120,6 +121,16 @@ class Backfill:
     cancelled_user_id: int | None = None
     idle_seconds: float = 0.0  # since it started: paused, or over until it was retried
     counters: Counters = Counters()
+
+    @property
+    def dates(self) -> tuple[date, ...]:
+        """What a transfer's runs are of, in the order they run; a sink's has none."""
+        return self.spec.dates if isinstance(self.spec, TransferSpec) else ()
+
+    @property
+    def sort_columns(self) -> tuple[str, ...]:
+        """What a sink's slices go by; a transfer's go by date."""
+        return self.spec.read.sort_columns if isinstance(self.spec, SinkSpec) else ()
 
     def with_status(self, status: Status) -> "Backfill":
         """A copy in another state. The only reader of TRANSITIONS."""

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
-
-from pydantic import Field
 
 from refill.domain.table import Record, Table
 
@@ -170,44 +168,3 @@ class Transfer:
     created_user_id: int
     updated_at: datetime
     schedule_fired_at: datetime | None = None
-
-
-class Spec(Record):
-    """What a backfill froze when it was created: later edits do not reach into it.
-
-    How to reach a system (host, user, password) is read live when a slice runs, so that a
-    rotated password mends a failed backfill; what is read and written is frozen here.
-    """
-
-    kind: Kind
-    database_id: str
-    database_type: str
-    database_name: str  # the name refill knows it by
-    # a table, as the catalogue had it, or a query
-    table: Table | None = None
-    query: str | None = None
-    columns: tuple[str, ...] = ()  # what is read, in order; empty with a query: all it returns
-    # sinks: what the slices go by. Empty: by ctid, under one snapshot
-    sort_columns: tuple[str, ...] = ()
-    start_position: str | None = None  # inclusive, as text
-    end_position: str | None = None
-    # transfers
-    date_column: str | None = None
-    timezone: str = "UTC"
-    dates: tuple[date, ...] = ()  # in the order they run
-    # between and behind
-    filter: tuple[Condition, ...] = ()
-    transform: str | None = None
-    sink_type: str
-    sink_options: Mapping[str, Any]  # without the connector's live fields
-    sink_id: str | None = None  # kind sink
-    transfer_id: int | None = None  # kind transfer
-    destination_id: int | None = None
-    destination_table: str | None = None
-    batch_size: int | None = None
-    timestamp_format: str = "iso8601"
-    max_rejects: int = 0
-    max_retry_count: int | None = None  # of a slice; None: as the worker is set
-    max_rows_per_second: int | None = None
-    # for messages: {"consumer": {...}, "database": {...}} as they stand in the metadata
-    message: Mapping[str, Any] = Field(default_factory=dict)

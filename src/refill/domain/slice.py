@@ -1,5 +1,6 @@
 """The slice: the unit of work, of retry, of parallelism and of visibility."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -23,7 +24,7 @@ class SliceState(StrEnum):
 
 
 class KeyRange(Record):
-    """Rows with lower < key <= upper, the database's own order. None: open on that side.
+    """Rows with lower < key <= upper, in the source's own order. None: open on that side.
 
     `lower_inclusive` is for the start of a partial backfill. Parts of the key are all NOT NULL.
     """
@@ -40,14 +41,15 @@ class NullKeys(Record):
     kind: Literal["nulls"] = "nulls"
 
 
-class CtidRange(Record):
-    """Pages first_page <= page < end_page of one relation, under an exported snapshot."""
+class NativeExtent(Record):
+    """A part of the source's own making: `native` is opaque to everybody else."""
 
-    kind: Literal["ctid"] = "ctid"
-    relation: str  # quoted, as regclass prints it: a partition, or the table
-    first_page: int
-    end_page: int | None  # None: to the end
-    snapshot: str
+    kind: Literal["native"] = "native"
+    label: str  # what people call it: "pages"
+    lower: str | None = None  # its ends, as people are shown them
+    upper: str | None = None
+    same_order: bool = False  # read again, its rows come in the same order
+    native: Mapping[str, Any]
 
 
 class Dated(Record):
@@ -63,7 +65,7 @@ class Whole(Record):
     kind: Literal["whole"] = "whole"
 
 
-Extent = Annotated[KeyRange | NullKeys | CtidRange | Dated | Whole, Field(discriminator="kind")]
+Extent = KeyRange | NullKeys | NativeExtent | Dated | Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class Slice:
     id: int
     backfill_id: int
     index: int  # 0-based; its order within the backfill
-    extent: KeyRange | NullKeys | CtidRange | Dated | Whole
+    extent: Extent
     target: str
     state: SliceState = SliceState.PENDING
     attempt: int = 0  # rises with every claim; fences the store
@@ -99,7 +101,7 @@ class Ticket(Record):
 
     slice_id: int
     index: int
-    extent: Extent
+    extent: Annotated[Extent, Field(discriminator="kind")]
     attempt: int
     target: str
     fence: int  # rises when the target passes from one backfill to another

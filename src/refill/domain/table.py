@@ -1,6 +1,10 @@
-"""What the catalogue knows of a table: its columns, types and key."""
+"""What a source's catalogue says of a table: its columns, their families, its key."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Record(BaseModel):
@@ -9,35 +13,76 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Family(StrEnum):
+    """What kind of values a column holds, whatever its source calls the type."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    TEXT = "text"
+    BYTES = "bytes"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"  # a date and a time of day, no zone
+    INSTANT = "instant"  # a point in time
+    UUID = "uuid"
+    JSON = "json"
+    OTHER = "other"  # what only its source knows; as text, as the source prints it
+
+
+DATED = frozenset({Family.DATE, Family.TIMESTAMP, Family.INSTANT})  # have a date of their own
+
+
+class Comparison(StrEnum):
+    """How a source compares the values of a column: as its family does, or otherwise."""
+
+    FAMILY = "family"
+    UNPADDED = "unpadded"  # blanks at the end mean nothing
+    SOURCE_ONLY = "source_only"  # by rules that only the source has
+    NONE = "none"  # not at all
+
+
 class Column(Record):
-    """A column as the source's catalogue describes it."""
+    """A column. Everybody goes by its family; what is native belongs to its source alone."""
 
     name: str
-    type: str  # as format_type() prints it: "numeric(12,2)", "timestamp with time zone"
-    oid: int
-    typmod: int = -1
-    not_null: bool = False
-    collation: str | None = None
-    # what the type is underneath, so that a task needs no look at the catalogue:
-    # b base, c composite, d domain, e enum, m multirange, p pseudo, r range (pg_type.typtype)
-    kind: str = "b"
-    base_oid: int | None = None  # of a domain: the type under it, all the way down
-    element_oid: int | None = None  # of an array
-    extension: str | None = None  # "hstore", "citext", … when an extension brought the type
+    type: str  # as the source prints it, for people: "numeric(12,2)"
+    family: Family
+    nullable: bool = True
+    comparison: Comparison = Comparison.FAMILY
+    sortable: bool = True  # the source has an order of its values, to slice by
+    native: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class TableKind(StrEnum):
+    TABLE = "table"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    FOREIGN_TABLE = "foreign table"
+
+
+class Keyless(StrEnum):
+    """How a table is read that has no key, and no column was named to go by."""
+
+    WHOLE = "whole"  # in one slice
+    CUT = "cut"  # in parts of the source's own making
+    REFUSED = "refused"  # not without a column to go by
 
 
 class Table(Record):
-    """A relation of a database, with the key that it can be sliced by."""
+    """A relation of a source, with the key that it can be sliced by."""
 
     schema_name: str
     name: str
-    kind: str = "r"  # pg_class.relkind: r table, p partitioned, v view, m matview, f foreign
+    kind: TableKind = TableKind.TABLE
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     # a unique index over columns that are all NOT NULL, where there is no primary key
     unique_key: tuple[str, ...] = ()
-    # full names of the tables that it is a partition of or inherits from, all the way up: who
-    # reads one of them reads its rows too
+    keyless: Keyless = Keyless.WHOLE
+    # full names of the tables that it is a part of, all the way up: who reads one of them reads
+    # its rows too
     parents: tuple[str, ...] = ()
 
     @property

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from refill.connectors.kit.contract import Context
-from refill.domain.pipeline import Spec
 from refill.domain.slice import Receipt
+from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
 
 if TYPE_CHECKING:

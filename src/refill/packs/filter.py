@@ -1,4 +1,4 @@
-"""A sink's filter over Arrow batches, vectorised, with PostgreSQL's meaning of NULL and NaN."""
+"""A sink's filter over Arrow batches, vectorised; NULL is as in SQL, NaN above every number."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow
 import pyarrow.compute
 
+from refill.connectors.kit.fields import FieldNote, note_of
 from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.pipeline import Condition, Operator
-from refill.planning.filters import NULL_TESTS, Family, Value, family_of, read_values
+from refill.domain.table import Comparison, Family
+from refill.planning.filters import NULL_TESTS, Value, read_values
 
 # the stubs know none of the overloads used here
 pa: Any = pyarrow
@@ -60,9 +62,9 @@ def _compile(condition: Condition, schema: pyarrow.Schema) -> tuple[int, Callabl
     field = schema.field(position)
     if condition.operator in NULL_TESTS:
         return position, pc.is_null if condition.operator is Operator.IS_NULL else pc.is_valid
-    family = _family(field)
+    note = note_of(field)
     try:
-        values = read_values(condition, family)
+        values = read_values(condition, note.family, note.comparison)
     except ValueError as exc:
         # the source was away when the filter was given, and nobody could check it
         raise Invalid.of(
@@ -71,44 +73,18 @@ def _compile(condition: Condition, schema: pyarrow.Schema) -> tuple[int, Callabl
             "start a new backfill.",
         ) from exc
     if condition.operator is Operator.IN:
-        return position, _any_of(family, values, field.type)
+        return position, _any_of(note, values, field.type)
     if condition.operator is Operator.NOT_IN:
-        one_of = _any_of(family, values, field.type)
+        one_of = _any_of(note, values, field.type)
         # NULL NOT IN (…) is not true, so NULLs stay NULL here and fall out later
         return position, lambda column: pc.if_else(
             pc.is_valid(column), pc.invert(pc.fill_null(one_of(column), False)), None
         )
-    return position, _comparison(family, condition.operator, values[0], field.type)
+    return position, _comparison(note, condition.operator, values[0], field.type)
 
 
-def _family(field: Any) -> Family:
-    declared = (field.metadata or {}).get(b"pg_type")
-    if declared:
-        family = family_of(declared.decode())
-        if family is Family.OPAQUE and not pa.types.is_string(field.type):
-            return _family_of_arrow(field.type)  # a domain over a number, say
-        return family
-    return _family_of_arrow(field.type)
-
-
-def _family_of_arrow(kind: Any) -> Family:
-    if pa.types.is_integer(kind):
-        return Family.INTEGER
-    if pa.types.is_decimal(kind):
-        return Family.NUMERIC
-    if pa.types.is_floating(kind):
-        return Family.FLOAT
-    if pa.types.is_boolean(kind):
-        return Family.BOOLEAN
-    if pa.types.is_date(kind):
-        return Family.DATE
-    if pa.types.is_timestamp(kind):
-        return Family.INSTANT if kind.tz else Family.TIMESTAMP
-    return Family.TEXT if pa.types.is_string(kind) else Family.OPAQUE
-
-
-def _any_of(family: Family, values: Sequence[Value], kind: Any) -> Callable[[Column], Mask]:
-    tests = [_comparison(family, Operator.EQ, value, kind) for value in values]
+def _any_of(note: FieldNote, values: Sequence[Value], kind: Any) -> Callable[[Column], Mask]:
+    tests = [_comparison(note, Operator.EQ, value, kind) for value in values]
     if not tests:
         return lambda column: pa.repeat(False, len(column))
 
@@ -122,11 +98,12 @@ def _any_of(family: Family, values: Sequence[Value], kind: Any) -> Callable[[Col
 
 
 def _comparison(
-    family: Family, operator: Operator, value: Value, kind: Any
+    note: FieldNote, operator: Operator, value: Value, kind: Any
 ) -> Callable[[Column], Mask]:
+    family = note.family
     if family is Family.FLOAT and isinstance(value, float):
         return _float_comparison(operator, value, kind)
-    if family is Family.NUMERIC and isinstance(value, Decimal):
+    if family is Family.DECIMAL and isinstance(value, Decimal):
         return _numeric_comparison(operator, value, kind)
     compare = _COMPARE[operator]
     if family in (Family.DATE, Family.TIMESTAMP, Family.INSTANT):
@@ -139,22 +116,25 @@ def _comparison(
     if family is Family.UUID and not _is_text(kind):
         raw = pa.scalar(bytes.fromhex(str(value).replace("-", "")), pa.binary())
         return lambda column: compare(_storage(column).cast(pa.binary()), raw)
-    if family is Family.PADDED:
+    if family is Family.BYTES:
+        some = pa.scalar(value, pa.large_binary())
+        return lambda column: compare(column.cast(pa.large_binary()), some)
+    if note.comparison is Comparison.UNPADDED:
         bare = pa.scalar(str(value).rstrip(" "), pa.large_string())
         return lambda column: compare(_unpadded(column), bare)
-    if family in (Family.TEXT, Family.UUID, Family.OPAQUE):
+    if family in (Family.TEXT, Family.TIME, Family.UUID, Family.OTHER):
         text = pa.scalar(str(value), pa.large_string())
         return lambda column: compare(column.cast(pa.large_string()), text)
     return lambda column: compare(column, pa.scalar(value, kind))
 
 
 def _unpadded(column: Column) -> Column:
-    """Of character(n), PostgreSQL compares what comes before the blanks at the end."""
+    """What comes before the blanks at the end."""
     return pc.utf8_rtrim(column.cast(pa.large_string()), characters=" ")
 
 
 def _float_comparison(operator: Operator, value: float, kind: Any) -> Callable[[Column], Mask]:
-    """PostgreSQL's NaN equals itself and is greater than every other number."""
+    """NaN equals itself and is greater than every other number."""
     compare = _COMPARE[operator]
     if value != value:
         return lambda column: _compare_with_nan(operator, pc.is_nan(column))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from refill.connectors.kit.contract import Connector, Sink, Source
 from refill.domain.slice import Dated, Outcome, Receipt, Ticket
+from refill.domain.spec import KeyedRead
 from refill.packs.allowance import Allowance
 from refill.packs.assignment import Assignment
 from refill.packs.faults import failure, without_work
@@ -62,7 +63,7 @@ class PackRun:
             return without_work(ticket, Outcome.UNSTARTED)
         began = self._begin()
         try:
-            batches = self._source.get().read(self._spec, ticket.extent)
+            batches = self._source.get().read(self._spec.read, ticket.extent)
             return self._deliver(ticket, batches, began)
         except Exception as exc:
             return self._failed(ticket, exc, began)
@@ -85,7 +86,9 @@ class PackRun:
         read: list[Ticket] = []
         try:
             days = [t.extent.date for t in left if isinstance(t.extent, Dated)]
-            dated = self._source.get().read_dates(self._spec, days)
+            what = self._spec.read
+            assert not isinstance(what, KeyedRead)  # what has dates is read by them
+            dated = self._source.get().read_dates(what, days)
             try:
                 for _, batches in dated:
                     if self._time_is_up():
@@ -107,7 +110,7 @@ class PackRun:
 
     def _deliver(self, ticket: Ticket, batches: Iterator[pa.RecordBatch], began: float) -> Receipt:
         if self._schema is None:
-            schema = self._source.get().schema(self._spec)
+            schema = self._source.get().schema(self._spec.read)
             # before the schema is kept: a filter that cannot be made must fail every slice
             self._filter = Filter(self._spec.filter, schema) if self._spec.filter else None
             self._schema = schema

@@ -1,24 +1,22 @@
-"""A sink's filter: which conditions make sense over which columns, and their values read exactly.
+"""A sink's filter: what conditions mean on each family, and their values read exactly.
 
 Pure: the service checks a filter with this at creation, the task reads the values with it.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Operator
-from refill.domain.table import Column
+from refill.domain.table import Column, Comparison, Family
 
 FIELD = "filter"
 
-Value = bool | int | float | Decimal | str | date | datetime
+Value = bool | int | float | Decimal | str | bytes | date | datetime
 
 _ORDERING = frozenset({Operator.GT, Operator.GE, Operator.LT, Operator.LE})
 _NULL_TESTS_ONLY = "can only be tested with `is null` and `is not null`"
@@ -26,64 +24,23 @@ _LISTS = frozenset({Operator.IN, Operator.NOT_IN})
 NULL_TESTS = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 
 
-class Family(StrEnum):
-    """How values of a type compare; in words, what they are compared with. No two say the same:
-    equal values would make one family of them."""
-
-    INTEGER = "a whole number"
-    NUMERIC = "a number"
-    FLOAT = "a floating point number"
-    BOOLEAN = "true or false"
-    TEXT = "text"
-    PADDED = "text, in which blanks at the end mean nothing"
-    CASELESS = "text in any case"
-    UUID = "a uuid"
-    DATE = "a date, YYYY-MM-DD"
-    TIMESTAMP = "a date and time, YYYY-MM-DDTHH:MM:SS"
-    INSTANT = "a date and time with its offset, YYYY-MM-DDTHH:MM:SSZ"
-    OPAQUE = "text, as PostgreSQL prints it"
-    INCOMPARABLE = "nothing"  # json and the like: only null or not
-
-
-# not ordered here: a collation orders texts, and only the database has it
-_EQUALITY_ONLY = frozenset({Family.TEXT, Family.PADDED, Family.OPAQUE, Family.BOOLEAN})
-
-_FAMILIES = {
-    "smallint": Family.INTEGER,
-    "integer": Family.INTEGER,
-    "bigint": Family.INTEGER,
-    "oid": Family.INTEGER,
-    "numeric": Family.NUMERIC,
-    "real": Family.FLOAT,
-    "double precision": Family.FLOAT,
-    "boolean": Family.BOOLEAN,
-    "text": Family.TEXT,
-    "character varying": Family.TEXT,
-    "name": Family.TEXT,
-    "character": Family.PADDED,
-    "bpchar": Family.PADDED,
-    "uuid": Family.UUID,
-    "date": Family.DATE,
-    "timestamp without time zone": Family.TIMESTAMP,
-    "timestamp with time zone": Family.INSTANT,
-    "json": Family.INCOMPARABLE,
-    "jsonb": Family.INCOMPARABLE,
-    "xml": Family.INCOMPARABLE,
-    "hstore": Family.INCOMPARABLE,
+# what a value of each family is compared with, in words
+_WORDS = {
+    Family.BOOLEAN: "true or false",
+    Family.INTEGER: "a whole number",
+    Family.DECIMAL: "a number",
+    Family.FLOAT: "a floating point number",
+    Family.TEXT: "text",
+    Family.BYTES: "bytes in hexadecimal, as in \\x00ff",
+    Family.DATE: "a date, YYYY-MM-DD",
+    Family.TIME: "text, as the source prints it",
+    Family.TIMESTAMP: "a date and time, YYYY-MM-DDTHH:MM:SS",
+    Family.INSTANT: "a date and time with its offset, YYYY-MM-DDTHH:MM:SSZ",
+    Family.UUID: "a uuid",
+    Family.OTHER: "text, as the source prints it",
 }
-
-
-def family_of(type_name: str) -> Family:
-    """By the type's name as format_type prints it: `numeric(12,2)`, `timestamp(3) with time zone`.
-
-    What is not known compares as text and only for equality; arrays and documents not at all.
-    """
-    if type_name.endswith("[]"):
-        return Family.INCOMPARABLE
-    bare = re.sub(r"\([^)]*\)", "", type_name).strip()
-    if bare.rpartition(".")[2] == "citext":  # an extension's, in whatever schema
-        return Family.CASELESS
-    return _FAMILIES.get(re.sub(r"\s+", " ", bare), Family.OPAQUE)
+# not ordered here: a collation orders texts, and only the source has it
+_EQUALITY_ONLY = frozenset({Family.TEXT, Family.BYTES, Family.TIME, Family.OTHER, Family.BOOLEAN})
 
 
 def check_filter(conditions: Sequence[Condition], columns: Sequence[Column]) -> None:
@@ -97,14 +54,16 @@ def check_filter(conditions: Sequence[Condition], columns: Sequence[Column]) -> 
             problems.append(f"there is no column {condition.column_name!r}; there are: {names}")
             continue
         try:
-            read_values(condition, family_of(column.type))
+            read_values(condition, column.family, column.comparison)
         except ValueError as exc:
             problems.append(f"{condition.column_name} {condition.operator}: {exc}")
     if problems:
         raise Invalid(f"{FIELD}: {problems[0]}", {FIELD: problems})
 
 
-def read_values(condition: Condition, family: Family) -> tuple[Value, ...]:
+def read_values(
+    condition: Condition, family: Family, comparison: Comparison = Comparison.FAMILY
+) -> tuple[Value, ...]:
     """The values that a condition compares with, exact; ValueError says what is wrong with them.
 
     A null test has none, a comparison one, `in` and `not in` any number.
@@ -114,12 +73,12 @@ def read_values(condition: Condition, family: Family) -> tuple[Value, ...]:
         if given is not None:
             raise ValueError("takes no comparison_value")
         return ()
-    if family is Family.INCOMPARABLE:
+    if comparison is Comparison.NONE or family is Family.JSON:
         raise ValueError(f"this type {_NULL_TESTS_ONLY}")
-    if family is Family.CASELESS:
-        # lower() of the database's locale: ASCII only in C, a dotless i in Turkish, more by ICU
+    if comparison is Comparison.SOURCE_ONLY:
+        # lower() of a database's locale, say: ASCII only in C, a dotless i in Turkish
         raise ValueError(
-            f"citext compares by the database's own locale, and {_NULL_TESTS_ONLY}; "
+            f"this type compares by rules that only its database has, and {_NULL_TESTS_ONLY}; "
             "a transform can compare lower(…) of it"
         )
     if operator in _ORDERING and family in _EQUALITY_ONLY:
@@ -137,7 +96,7 @@ def _read_value(given: Any, family: Family) -> Value:
     try:
         return _READERS[family](given)
     except (ValueError, TypeError, InvalidOperation, OverflowError):
-        raise ValueError(f"comparison_value must be {family.value}, not {given!r}") from None
+        raise ValueError(f"comparison_value must be {_WORDS[family]}, not {given!r}") from None
 
 
 def _whole(given: Any) -> int:
@@ -207,16 +166,24 @@ def _instant(given: Any) -> datetime | str:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def _bytes(given: Any) -> bytes:
+    text = _text(given)
+    if not text.startswith("\\x"):
+        raise ValueError
+    return bytes.fromhex(text[2:])
+
+
 _READERS: dict[Family, Callable[[Any], Value]] = {
-    Family.INTEGER: _whole,
-    Family.NUMERIC: _number,
-    Family.FLOAT: _floating,
     Family.BOOLEAN: _boolean,
+    Family.INTEGER: _whole,
+    Family.DECIMAL: _number,
+    Family.FLOAT: _floating,
     Family.TEXT: _text,
-    Family.PADDED: _text,
-    Family.UUID: _uuid,
+    Family.BYTES: _bytes,
     Family.DATE: _day,
+    Family.TIME: _text,
     Family.TIMESTAMP: _moment,
     Family.INSTANT: _instant,
-    Family.OPAQUE: _text,
+    Family.UUID: _uuid,
+    Family.OTHER: _text,
 }

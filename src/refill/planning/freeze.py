@@ -1,35 +1,32 @@
-"""What a backfill freezes of its table: the columns, their types, and what its slices go by."""
+"""What a backfill freezes of its table: the columns, and what its slices go by."""
 
 import re
 
-from refill.domain.errors import Invalid
-from refill.domain.pipeline import Spec
-from refill.domain.table import Column, Table
+from refill.domain.errors import Invalid, SourceChanged
+from refill.domain.spec import KeyedRead, TableRead
+from refill.domain.table import Column, Family, Keyless, Table, TableKind
 
-# relations without pages of their own to go through: they need a column to go by
-_NO_PAGES = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
-_UNSORTABLE = frozenset(
-    {"json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle", "refcursor"}
-)
-_INTEGERS = frozenset({"smallint", "integer", "bigint"})
+_AN = {
+    TableKind.TABLE: "a table",
+    TableKind.VIEW: "a view",
+    TableKind.MATERIALIZED_VIEW: "a materialized view",
+    TableKind.FOREIGN_TABLE: "a foreign table",
+}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-def freeze_table(spec: Spec, table: Table) -> Spec:
-    """The spec with the table as the catalogue has it. Invalid, by field, when it cannot be read
-    that way. `spec.sort_columns` holds what was asked for, or nothing."""
-    sort_columns = spec.sort_columns or table.key
+def freeze_keyed(read: KeyedRead, table: Table) -> KeyedRead:
+    """The read with the table as the catalogue has it. Invalid, by field, when it cannot be read
+    that way. `read.sort_columns` holds what was asked for, or nothing."""
+    sort_columns = read.sort_columns or table.key
     for name in sort_columns:
         _check_sortable(table, name)
-    if not sort_columns and table.kind in _NO_PAGES:
+    if not sort_columns and table.keyless is Keyless.REFUSED:
         raise Invalid.of(
-            "sort_column", f"is required: {table.full_name} is {_NO_PAGES[table.kind]} with no key"
+            "sort_column", f"is required: {table.full_name} is {_AN[table.kind]} with no key"
         )
-    _check_positions(spec, table, sort_columns)
-    for condition in spec.filter:
-        if table.column(condition.column_name) is None:
-            raise Invalid.of("filter", f"{table.full_name} has no column {condition.column_name}")
-    return spec.model_copy(
+    _check_positions(read, table, sort_columns)
+    return read.model_copy(
         update={
             "table": table,
             "columns": tuple(column.name for column in table.columns),
@@ -38,20 +35,32 @@ def freeze_table(spec: Spec, table: Table) -> Spec:
     )
 
 
+def freeze_named(read: TableRead, table: Table, *needed: str) -> TableRead:
+    """The read with the table as the catalogue has it, its columns as they were named, or all.
+    SourceChanged when one of them, or of those that are `needed` beside, is not there."""
+    for name in sorted({*read.columns, *needed}):
+        if table.column(name) is None:
+            raise SourceChanged(
+                f"{table.full_name} has no column {name}; mend the transfer, then start again."
+            )
+    columns = read.columns or tuple(column.name for column in table.columns)
+    return read.model_copy(update={"table": table, "columns": columns})
+
+
 def _check_sortable(table: Table, name: str) -> None:
     column = table.column(name)
     if column is None:
         raise Invalid.of("sort_column", f"{table.full_name} has no column {name}")
-    if column.type in _UNSORTABLE:
+    if not column.sortable:
         raise Invalid.of("sort_column", f"{name} is of type {column.type}, which has no order")
 
 
-def _check_positions(spec: Spec, table: Table, sort_columns: tuple[str, ...]) -> None:
+def _check_positions(read: KeyedRead, table: Table, sort_columns: tuple[str, ...]) -> None:
     given = {
         field: position
         for field, position in (
-            ("start_position", spec.start_position),
-            ("end_position", spec.end_position),
+            ("start_position", read.start_position),
+            ("end_position", read.end_position),
         )
         if position is not None
     }
@@ -63,8 +72,8 @@ def _check_positions(spec: Spec, table: Table, sort_columns: tuple[str, ...]) ->
             "sort_column", f"is required with a start or an end: {table.full_name} {why}"
         )
     column = table.column(sort_columns[0])
-    if column is None or column.type not in _INTEGERS:
-        return  # only the database itself can read and order the others
+    if column is None or column.family is not Family.INTEGER:
+        return  # only the source itself can read and order the others
     numbers = {field: _integer(field, position, column) for field, position in given.items()}
     if len(numbers) == 2 and numbers["start_position"] > numbers["end_position"]:
         raise Invalid.of("start_position", "is after the end_position")

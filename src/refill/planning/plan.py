@@ -1,10 +1,13 @@
 """Cutting a backfill into slices. Preview and execution call the same functions."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
-from refill.domain.pipeline import Spec
-from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
+from refill.domain.slice import Dated, Extent, KeyRange, NullKeys, Whole
+from refill.domain.spec import KeyedRead
+from refill.domain.table import Keyless
 from refill.planning.bounds import Bounds
 
 SLICE_SECONDS = 5
@@ -45,17 +48,37 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedExtent:
-    extent: KeyRange | NullKeys | CtidRange | Dated | Whole
+    extent: Extent
     rows_estimated: int
 
 
-def plan_keys(bounds: Bounds, spec: Spec, settings: PlanSettings) -> tuple[PlannedExtent, ...]:
+def plan_table(
+    read: KeyedRead,
+    bounds: Bounds,
+    settings: PlanSettings,
+    cut: Callable[[int], tuple[PlannedExtent, ...]],
+) -> tuple[PlannedExtent, ...]:
+    """The slices of a table. `cut`: how its source makes so many parts of it itself."""
+    wanted = settings.slices_wanted(bounds)
+    if not read.sort_columns and read.table.keyless is Keyless.CUT:
+        return cut(wanted)
+    if not read.sort_columns or (wanted == 1 and not read.partial):
+        return (PlannedExtent(extent=Whole(), rows_estimated=bounds.rows_estimated),)
+    return _plan_keys(read, bounds, wanted)
+
+
+def plan_dates(dates: Sequence[date]) -> tuple[PlannedExtent, ...]:
+    """One slice per date, in the order that the backfill runs them."""
+    return tuple(PlannedExtent(extent=Dated(date=day), rows_estimated=0) for day in dates)
+
+
+def _plan_keys(read: KeyedRead, bounds: Bounds, wanted: int) -> tuple[PlannedExtent, ...]:
     """Half-open key ranges that leave nothing out: the first is open below and the last open
     above, unless the backfill itself has a start or an end; rows with a NULL in the key come last.
     """
-    inner = _cut(bounds.boundaries, settings.slices_wanted(bounds))
-    start = None if spec.start_position is None else (spec.start_position,)
-    end = None if spec.end_position is None else (spec.end_position,)
+    inner = _cut(bounds.boundaries, wanted)
+    start = None if read.start_position is None else (read.start_position,)
+    end = None if read.end_position is None else (read.end_position,)
     lowers = [start, *inner]
     uppers = [*inner, end]
     share = math.ceil(bounds.rows_estimated / len(lowers))
@@ -70,35 +93,9 @@ def plan_keys(bounds: Bounds, spec: Spec, settings: PlanSettings) -> tuple[Plann
         )
         for position, (lower, upper) in enumerate(zip(lowers, uppers, strict=True))
     ]
-    if bounds.may_have_nulls and start is None and end is None:
+    if bounds.may_have_nulls and not read.partial:
         planned.append(PlannedExtent(extent=NullKeys(), rows_estimated=0))
     return tuple(planned)
-
-
-def plan_pages(bounds: Bounds, snapshot: str, settings: PlanSettings) -> tuple[PlannedExtent, ...]:
-    """Ranges of pages, for a table with no key: only under one snapshot that all slices share."""
-    rows_total = sum(part.rows_estimated for part in bounds.pages)
-    wanted = settings.slices_wanted(bounds)
-    planned: list[PlannedExtent] = []
-    for part in bounds.pages:
-        share = part.rows_estimated / rows_total if rows_total else 0.0
-        cuts = max(1, min(round(wanted * share), part.pages))
-        edges = [part.pages * cut // cuts for cut in range(cuts)]
-        for first, end in zip(edges, [*edges[1:], None], strict=True):
-            planned.append(
-                PlannedExtent(
-                    extent=CtidRange(
-                        relation=part.relation, first_page=first, end_page=end, snapshot=snapshot
-                    ),
-                    rows_estimated=math.ceil(part.rows_estimated / cuts),
-                )
-            )
-    return tuple(planned)
-
-
-def plan_dates(spec: Spec) -> tuple[PlannedExtent, ...]:
-    """One slice per date, in the order that the backfill runs them."""
-    return tuple(PlannedExtent(extent=Dated(date=day), rows_estimated=0) for day in spec.dates)
 
 
 def _cut(boundaries: tuple[tuple[str, ...], ...], slices: int) -> tuple[tuple[str, ...], ...]:

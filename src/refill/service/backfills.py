@@ -8,20 +8,19 @@ from enum import StrEnum
 from refill.connectors.kit.contract import Connector
 from refill.domain.backfill import Backfill, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
-from refill.domain.pipeline import Database, Kind, Selection, Sink, Spec
+from refill.domain.pipeline import Database, Kind, Selection, Sink
 from refill.domain.slice import Reject, Slice
-from refill.domain.table import Table
+from refill.domain.spec import KeyedRead, SinkSpec
+from refill.domain.table import Table, TableKind
 from refill.planning.filters import check_filter
-from refill.planning.freeze import freeze_table
-from refill.planning.plan import PlannedExtent, PlanSettings, plan_keys, plan_pages
+from refill.planning.freeze import freeze_keyed
+from refill.planning.plan import PlannedExtent, PlanSettings, plan_table
 from refill.service.catalogue import Catalogue
 from refill.service.identity import is_repeatable, is_uid
 from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
 from refill.service.sink_checks import check_sql
 from refill.store.port import NewBackfill, Page, Store
-
-_TABLES = frozenset({"r", "p"})  # what an initial backfill takes: tables, partitioned ones too
 
 
 class State(StrEnum):
@@ -139,26 +138,25 @@ class Backfills:
     def preview(self, sink: Sink, request: BackfillRequest) -> Preview:
         """Creates nothing: the same bounds and the same plan as the worker's."""
         spec = self._freeze(sink, request)
-        table = _table_of(spec)
+        read = spec.read
+        settings = self._plan_settings.paced(spec.max_rows_per_second)
         database = self._store.get_database(sink.team_id, sink.database_id)
         try:
             with self._catalogue.open(database) as source:
-                if not table.columns:
+                if not read.fields:
                     source.test()  # says why it could not be looked up
-                bounds = source.bounds(spec, self._plan_settings.boundaries_wanted)
+                bounds = source.bounds(read, settings.boundaries_wanted)
+                planned = plan_table(
+                    read, bounds, settings, lambda slices: source.cut(read, bounds, slices, None)
+                )
         except (TransientError, TerminalError) as exc:
             raise Invalid.of("table", exc.message, reason=exc.code) from exc
-        settings = self._plan_settings.paced(spec.max_rows_per_second)
-        if spec.sort_columns:
-            planned = plan_keys(bounds, spec, settings)
-        else:
-            planned = plan_pages(bounds, "", settings)
         return Preview(
-            table=table.full_name,
-            sort_columns=spec.sort_columns,
+            table=read.name,
+            sort_columns=read.sort_columns,
             rows_estimated=bounds.rows_estimated,
             planned=planned,
-            blocked_by=self._store.find_holder(Kind.SINK, sink.id, [table.full_name]),
+            blocked_by=self._store.find_holder(Kind.SINK, sink.id, [read.name]),
         )
 
     def get(self, sink: Sink, uid: str) -> Backfill:
@@ -224,7 +222,7 @@ class Backfills:
         except NotFound:
             return None
 
-    def _freeze(self, sink: Sink, request: BackfillRequest) -> Spec:
+    def _freeze(self, sink: Sink, request: BackfillRequest) -> SinkSpec:
         """What the backfill will run, whatever becomes of the sink. A table that the source could
         not be asked about is frozen by its name, and the rest of it when it is planned."""
         name = choose_table(sink, request.table)
@@ -233,9 +231,9 @@ class Backfills:
         return self._spec(sink, database, name, table, request)
 
     def _new(
-        self, sink: Sink, spec: Spec, request: BackfillRequest, uid: str, user_id: int | None
+        self, sink: Sink, spec: SinkSpec, request: BackfillRequest, uid: str, user_id: int | None
     ) -> NewBackfill:
-        table = _table_of(spec).full_name
+        table = spec.read.name
         return NewBackfill(
             uid=uid,
             team_id=sink.team_id,
@@ -276,21 +274,28 @@ class Backfills:
         name: str,
         table: Table | None,
         request: BackfillRequest,
-    ) -> Spec:
+    ) -> SinkSpec:
         if sink.status == "disabled":
             raise Invalid.of("sink", f"{sink.name} is disabled; set its status to active first")
         if table is None:
             raise Invalid.of("table", f"{database.name} has no table {name}")
         connector = self._connectors[sink.destination_type]
-        spec = Spec(
-            kind=Kind.SINK,
-            database_id=database.id,
-            database_type=database.type,
-            database_name=database.name,
+        read = KeyedRead(
             table=table,
             sort_columns=() if request.sort_column is None else (request.sort_column,),
             start_position=request.start_position,
             end_position=request.end_position,
+        )
+        if table.columns:
+            if sink.transform is not None:
+                check_sql(sink.transform, table)
+            check_filter(sink.filter, table.columns)
+            read = freeze_keyed(read, table)
+        return SinkSpec(
+            database_id=database.id,
+            database_type=database.type,
+            database_name=database.name,
+            read=read,
             filter=sink.filter,
             transform=sink.transform,
             sink_type=sink.destination_type,
@@ -303,12 +308,6 @@ class Backfills:
             max_rows_per_second=request.max_rows_per_second,
             message=_message(sink, database),
         )
-        if not table.columns:
-            return spec
-        if sink.transform is not None:
-            check_sql(sink.transform, table)
-        check_filter(sink.filter, table.columns)
-        return freeze_table(spec, table)
 
 
 def _initial_tables(selection: Selection, catalogue: Iterable[Table]) -> tuple[str, ...]:
@@ -316,14 +315,9 @@ def _initial_tables(selection: Selection, catalogue: Iterable[Table]) -> tuple[s
     covered = {
         table.full_name: table
         for table in catalogue
-        if table.kind in _TABLES and covers(selection, table.full_name)
+        if table.kind is TableKind.TABLE and covers(selection, table.full_name)
     }
     return tuple(name for name, table in covered.items() if not covered.keys() & set(table.parents))
-
-
-def _table_of(spec: Spec) -> Table:
-    assert spec.table is not None  # a sink's always is
-    return spec.table
 
 
 def _message(sink: Sink, database: Database) -> dict[str, object]:

@@ -210,7 +210,7 @@ class TransferBackfills:
         """One per failed date, oldest first; all dates where it failed before it had runs."""
         if backfill.status is Status.FAILED and not backfill.planned:
             error = backfill.error or "The backfill could not be planned."
-            return tuple(RunFailure(date=day, error=error) for day in sorted(backfill.spec.dates))
+            return tuple(RunFailure(date=day, error=error) for day in sorted(backfill.dates))
         if not backfill.counters.slices_failed:
             return ()
         failed = self._store.list_slices(backfill.id, states={SliceState.FAILED}).items
@@ -227,7 +227,7 @@ class TransferBackfills:
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
     def _check_failed(self, backfill: Backfill, dates: Collection[date]) -> None:
-        if not backfill.planned and set(dates) != set(backfill.spec.dates):
+        if not backfill.planned and set(dates) != set(backfill.dates):
             raise Invalid.of(
                 "dates",
                 "the backfill failed before it had runs, and can only be retried whole; leave "

@@ -6,7 +6,7 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from refill.domain.errors import Invalid
-from refill.domain.table import Column, Table
+from refill.domain.table import DATED, Column, Table
 
 Scalar = str | int | bool | None
 
@@ -20,8 +20,6 @@ FIELDS: Mapping[str, str] = {
     "destination_table": "the table or directory to write; the source table's name when not given",
     "max_rejects": "rows of a run that may be undeliverable before it fails; none when not given",
 }
-# date, timestamp, timestamptz: what can be compared with the begin and end of a date
-DATE_OIDS = frozenset({1082, 1114, 1184})
 MAX_NAME_BYTES = 63
 # where a transfer keeps the columns that its query returned when it was last checked
 QUERY_COLUMNS = "query_columns"
@@ -139,7 +137,7 @@ class SettingsReader:
         column = next((column for column in known if column.name == name), None)
         if known and column is None:
             self._complain("date_column", "notFound", f"there is no column {name}")
-        elif column and (column.base_oid or column.oid) not in DATE_OIDS:
+        elif column and column.family not in DATED:
             self._complain(
                 "date_column",
                 "invalid",

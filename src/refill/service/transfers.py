@@ -8,6 +8,7 @@ from refill.clock import Clock
 from refill.domain.backfill import ACTIVE, Backfill
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Database, Destination, Kind, Schedule, Transfer
+from refill.domain.spec import TransferSpec
 from refill.service.catalogue import Catalogue
 from refill.service.destinations import Destinations
 from refill.service.schedules import INTERVALS
@@ -183,11 +184,13 @@ class Transfers:
             destination.team_id, kind=Kind.TRANSFER, statuses=ACTIVE
         ).items
         for backfill in active:
-            place = places.get(backfill.spec.destination_id or 0)
-            frozen = backfill.spec.destination_table
-            if backfill.pipeline_id == str(transfer_id) or place is None or frozen is None:
+            spec = backfill.spec
+            if backfill.pipeline_id == str(transfer_id) or not isinstance(spec, TransferSpec):
                 continue
-            if self._destinations.target(place, frozen) == target:
+            place = places.get(spec.destination_id)
+            if place is None:
+                continue
+            if self._destinations.target(place, spec.destination_table) == target:
                 message = (
                     f"backfill {backfill.id} of transfer {backfill.pipeline_id} still writes the "
                     f"table {table}; wait for it, cancel it, or choose another destination_table"
@@ -198,11 +201,13 @@ class Transfers:
     def check_frozen(self, backfill: Backfill) -> None:
         """Conflict when another transfer writes by now what the backfill was to write."""
         spec = backfill.spec
+        if not isinstance(spec, TransferSpec):
+            return
         try:
-            place = self._store.get_destination(backfill.team_id, spec.destination_id or 0)
+            place = self._store.get_destination(backfill.team_id, spec.destination_id)
         except NotFound:
             return  # it fails with that reason
-        writer = self._writer(place, spec.destination_table or "", spec.transfer_id)
+        writer = self._writer(place, spec.destination_table, spec.transfer_id)
         if writer is not None:
             raise Conflict(
                 f"Transfer {writer.id} ({writer.name}) writes the table {spec.destination_table} "

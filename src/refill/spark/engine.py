@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Connector, Context
 from refill.domain.errors import EngineUnavailable, Misconfigured, RefillError
-from refill.domain.pipeline import Spec
 from refill.domain.slice import Receipt
+from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
 from refill.settings import Settings
 from refill.spark.lane_fused import run_fused
@@ -66,7 +66,7 @@ class SparkEngine:
             self._connector(assignment.sink_type),
         )
         try:
-            if assignment.job.spec.transform:
+            if assignment.job.spec.transform is not None:
                 lane = SqlLane(
                     link, assignment, source, sink, lambda: assignment.pack_id in self._cancelled
                 )

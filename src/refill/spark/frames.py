@@ -1,13 +1,15 @@
 """Between Arrow and Spark: the schema that Spark can hold, and back without losing what we know.
 
-The Arrow field's metadata travels as the Spark column's, which Spark itself keeps for a column that
-passes through unchanged (renamed too) and drops from everything computed.
+The note on an Arrow field travels as the Spark column's metadata, which Spark itself keeps for a
+column that passes through unchanged (renamed too) and drops from everything computed.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from refill.connectors.kit.fields import Form, note_of, read_note
 from refill.domain.errors import TransformFailed
 
 if TYPE_CHECKING:
@@ -33,8 +35,7 @@ def to_spark(schema: pa.Schema) -> "StructType":
                 f"The column {field.name} has a type that Spark SQL cannot hold ({field.type}); "
                 "leave it out of the columns, or leave out the transform."
             ) from exc
-        metadata = {k.decode(): v.decode() for k, v in (field.metadata or {}).items()}
-        fields.append(StructField(field.name, kind, True, metadata))
+        fields.append(StructField(field.name, kind, True, dict(note_of(field).texts())))
     return StructType(fields)
 
 
@@ -50,13 +51,8 @@ def from_spark(struct: "StructType") -> pa.Schema:
             raise _undeliverable(column.name, column.dataType.simpleString()) from exc
         if not _deliverable(kind):
             raise _undeliverable(column.name, column.dataType.simpleString())
-        metadata = {
-            name: str(value)
-            for name, value in (column.metadata or {}).items()
-            if name in ("pg_type", "form")
-        }
-        metadata.setdefault("form", "plain")
-        fields.append(pa.field(column.name, kind, metadata=metadata))
+        texts = {name: str(value) for name, value in (column.metadata or {}).items()}
+        fields.append(pa.field(column.name, kind, metadata=read_note(texts, kind).metadata()))
     return pa.schema(fields)
 
 
@@ -74,10 +70,10 @@ def _column(column: Any, kind: Any) -> Any:
 
 def _safe_field(field: Any) -> Any:
     kind: Any = _safe_type(field.type)
-    metadata = dict(field.metadata or {})
+    note = note_of(field)
     if kind != field.type and pa.types.is_string(kind) and _is_number_or_time(field.type):
-        metadata[b"form"] = b"text"
-    return pa.field(field.name, kind, metadata=metadata)
+        note = replace(note, form=Form.TEXT)
+    return pa.field(field.name, kind, metadata=note.metadata())
 
 
 def _safe_type(kind: Any) -> Any:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from refill.connectors.kit.contract import Connector, Context, Job
 from refill.domain.errors import EngineUnavailable, Invalid, TransformFailed
-from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Fault, Outcome, Receipt, Ticket
+from refill.domain.spec import SinkSpec, Spec
 from refill.guards.transform import check_transform
 from refill.packs.allowance import Allowance
 from refill.packs.assignment import Assignment
@@ -93,7 +93,7 @@ class SqlLane:
             if spec.filter:
                 frame = frame.where(functions.col(_KEPT)).drop(_KEPT)
             frame.createOrReplaceTempView(VIEW)
-            result = session.sql(spec.transform or "")
+            result = session.sql(sql_of(spec))
             task = WriteTask(assignment, ticket, self._sink, from_spark(result.schema))
             # a stage of its own: a read that breaks off must not look like the end of the data
             written = result.repartition(1).mapInArrow(task, RECEIPT_SCHEMA)
@@ -189,8 +189,8 @@ def delivered_schema(
     safe = spark_safe(_source_schema(source, options, context, spec))
     session.createDataFrame([], to_spark(safe)).createOrReplaceTempView(VIEW)
     try:
-        _refuse_commands(session, spec.transform or "")
-        return from_spark(session.sql(spec.transform or "").schema)
+        _refuse_commands(session, sql_of(spec))
+        return from_spark(session.sql(sql_of(spec)).schema)
     except PySparkException as exc:
         raise TransformFailed(f"The SQL failed: {spark_sentence(exc)}") from exc
 
@@ -205,12 +205,17 @@ def _refuse_commands(session: "SparkSession", sql: str) -> None:
 
 def guard(spec: Spec) -> None:
     """The tenant's SQL is looked at again before every run, wherever it came from."""
-    known = spec.columns or (
-        tuple(column.name for column in spec.table.columns) if spec.table else ()
-    )
-    sink = spec.kind is Kind.SINK
-    keep = spec.table.key if sink and spec.table else ()
-    check_transform(spec.transform or "", known, row_by_row=sink, keep=keep)
+    known = [column.name for column in spec.read.fields]
+    if isinstance(spec, SinkSpec):
+        check_transform(sql_of(spec), known, row_by_row=True, keep=spec.read.table.key)
+    else:
+        check_transform(sql_of(spec), known, row_by_row=False)
+
+
+def sql_of(spec: Spec) -> str:
+    if spec.transform is None:
+        raise TransformFailed("The backfill has no SQL to run; start it again.")
+    return spec.transform
 
 
 def fault_of_spark(exc: Exception) -> Fault | None:
@@ -243,7 +248,7 @@ def _source_schema(
     source: Connector, options: Mapping[str, Any], context: Context, spec: Spec
 ) -> pa.Schema:
     with source_of(OPEN, source, options, context) as borrowed:
-        return borrowed.get().schema(spec)
+        return borrowed.get().schema(spec.read)
 
 
 def _read_frame(
@@ -269,7 +274,7 @@ def _read(
     safe = spark_safe(schema)
     keep = Filter(spec.filter, schema) if spec.filter else None
     throttle = Throttle(assignment.max_rows_per_second) if assignment.max_rows_per_second else None
-    for batch in Flow(source.read(spec, ticket.extent), throttle=throttle):
+    for batch in Flow(source.read(spec.read, ticket.extent), throttle=throttle):
         converted = conform(batch, safe)
         # dropped rows go along, marked, so that Spark counts them as read
         yield converted if keep is None else converted.append_column(_KEPT, keep.mask(batch))

@@ -7,9 +7,9 @@ import sqlalchemy as sa
 
 from refill.domain.backfill import Backfill, Counters, Origin, Status
 from refill.domain.errors import Superseded
-from refill.domain.pipeline import Spec
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, SliceState
+from refill.domain.spec import Spec, TransferSpec
 from refill.store import changes
 from refill.store.part import Part
 from refill.store.port import BackfillClaim, PlannedSlice
@@ -126,9 +126,10 @@ class Leases(Part):
             "error_code": fault.code,
             "ended_at": now,
         }
-        dates = [
-            PlannedSlice(extent=Dated(date=day), target="") for day in spec_of(row["spec"]).dates
-        ]
+        spec = spec_of(row["spec"])
+        if not isinstance(spec, TransferSpec):
+            return
+        dates = [PlannedSlice(extent=Dated(date=day), target="") for day in spec.dates]
         self._insert(connection, row["id"], dates, now, **ended)
 
     def _claim(self, worker: str, lease_seconds: float, condition: Any) -> BackfillClaim | None:

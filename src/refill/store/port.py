@@ -13,20 +13,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from refill.domain.access import ApiKey, Role, Scope, Team, User
 from refill.domain.backfill import Backfill, Order, Origin, Status
-from refill.domain.pipeline import Database, Destination, HttpEndpoint, Kind, Sink, Spec, Transfer
+from refill.domain.pipeline import Database, Destination, HttpEndpoint, Kind, Sink, Transfer
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import (
-    CtidRange,
-    Dated,
-    Fault,
-    KeyRange,
-    NullKeys,
-    Receipt,
-    Reject,
-    Slice,
-    SliceState,
-    Whole,
-)
+from refill.domain.slice import Extent, Fault, Receipt, Reject, Slice, SliceState
+from refill.domain.spec import Spec
 from refill.domain.table import Table
 
 T = TypeVar("T")
@@ -64,7 +54,7 @@ class NewBackfill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSlice:
-    extent: KeyRange | NullKeys | CtidRange | Dated | Whole
+    extent: Extent
     target: str
     rows_estimated: int = 0
 

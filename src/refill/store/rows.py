@@ -6,22 +6,24 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import sqlalchemy as sa
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from refill.domain.backfill import Backfill, Counters, Order, Origin, Status
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Extent, Slice, SliceState
+from refill.domain.spec import Spec
 from refill.domain.table import Record, Table
 
 AnyRow = sa.RowMapping | Mapping[str, Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONG_INTEGER = re.compile(r"[0-9]{19}")
-_EXTENT: TypeAdapter[Any] = TypeAdapter(Extent)
+_EXTENT: TypeAdapter[Extent] = TypeAdapter(Annotated[Extent, Field(discriminator="kind")])
+_SPEC: TypeAdapter[Spec] = TypeAdapter(Annotated[Spec, Field(discriminator="kind")])
 _TABLES: TypeAdapter[tuple[Table, ...]] = TypeAdapter(tuple[Table, ...])
 
 
@@ -79,11 +81,11 @@ def spec_to_json(spec: Spec) -> str:
 @lru_cache(maxsize=2048)
 def spec_of(text: str) -> Spec:
     """Frozen, so that all readers may share one: a list of backfills is read again and again."""
-    return Spec.model_validate_json(text)
+    return _SPEC.validate_json(text)
 
 
 @lru_cache(maxsize=4096)
-def extent_of(text: str) -> Any:
+def extent_of(text: str) -> Extent:
     return _EXTENT.validate_json(text)
 
 

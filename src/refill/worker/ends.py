@@ -8,7 +8,7 @@ from refill.connectors.kit.contract import Connector, Context
 from refill.connectors.webhook import ENDPOINT, with_endpoint
 from refill.domain.backfill import Backfill
 from refill.domain.errors import Misconfigured, NotFound, SinkRefused, SourceRefused
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.spec import SinkSpec, Spec
 from refill.settings import Settings
 from refill.store.port import PipelineStore
 
@@ -69,10 +69,10 @@ class EndsFinder:
 
     def _sink_options(self, team_id: int, spec: Spec, connector: Connector) -> dict[str, Any]:
         try:
-            if spec.kind is Kind.SINK:
-                now = self._store.get_sink(team_id, spec.sink_id or "").destination_options
+            if isinstance(spec, SinkSpec):
+                now = self._store.get_sink(team_id, spec.sink_id).destination_options
             else:
-                now = self._store.get_destination(team_id, spec.destination_id or 0).options
+                now = self._store.get_destination(team_id, spec.destination_id).options
         except NotFound as exc:
             raise SinkRefused(
                 "What the backfill writes to was deleted; the backfill cannot go on."

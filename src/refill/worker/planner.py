@@ -7,12 +7,13 @@ from collections.abc import Callable
 from refill.connectors.kit.contract import Source
 from refill.domain.backfill import Backfill
 from refill.domain.errors import SourceChanged
-from refill.domain.pipeline import Kind, Spec
-from refill.domain.slice import Dated
-from refill.domain.table import Table
+from refill.domain.slice import Dated, Extent
+from refill.domain.spec import KeyedRead, QueryRead, SinkSpec, Spec, TransferSpec
+from refill.domain.table import Keyless
 from refill.packs.pool import Pool, source_of
-from refill.planning.freeze import freeze_table
-from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_keys, plan_pages
+from refill.planning.filters import check_filter
+from refill.planning.freeze import freeze_keyed, freeze_named
+from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_table
 from refill.store.port import BackfillClaim, PlannedSlice, WorkStore
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.prepared import Prepared
@@ -55,14 +56,14 @@ class Planner:
         ends = self._ends.find(backfill)
         with source_of(self._pool, ends.source, ends.source_options, ends.context) as source:
             spec = complete(backfill.spec, source.get())
-            source.get().check(spec)
+            source.get().check(spec.read)
             extents, rows_estimated = self._extents(claim, spec, ends, source.get())
         frozen = dataclasses.replace(backfill, spec=spec)
         self._prepared.ensure(frozen, ends)
         planned = [
             PlannedSlice(
                 extent=part.extent,
-                target=target_of(spec, part),
+                target=target_of(spec, part.extent),
                 rows_estimated=part.rows_estimated,
             )
             for part in extents
@@ -80,56 +81,46 @@ class Planner:
     def _extents(
         self, claim: BackfillClaim, spec: Spec, ends: Ends, source: Source
     ) -> tuple[tuple[PlannedExtent, ...], int]:
-        if spec.kind is Kind.TRANSFER:
-            return plan_dates(spec), 0
+        if isinstance(spec, TransferSpec):
+            return plan_dates(spec.dates), 0
+        read, snapshot = spec.read, None
+        if not read.sort_columns and read.table.keyless is Keyless.CUT:
+            # the snapshot first: parts counted under it cannot be fewer than it sees
+            snapshot = self._snapshots.hold(claim, read, lambda: _open_source(ends))
         settings = self._settings.paced(spec.max_rows_per_second)
-        if spec.sort_columns:
-            bounds = source.bounds(spec, settings.boundaries_wanted)
-            return plan_keys(bounds, spec, settings), bounds.rows_estimated
-        # the snapshot first: pages counted under it cannot be fewer than it sees
-        snapshot = self._snapshots.hold(claim, spec, lambda: _open_source(ends))
-        bounds = source.bounds(spec, settings.boundaries_wanted)
-        return plan_pages(bounds, snapshot, settings), bounds.rows_estimated
+        bounds = source.bounds(read, settings.boundaries_wanted)
+        planned = plan_table(
+            read, bounds, settings, lambda slices: source.cut(read, bounds, slices, snapshot)
+        )
+        return planned, bounds.rows_estimated
 
 
 def complete(spec: Spec, source: Source) -> Spec:
     """What could not be frozen at submission, because the source was away, is frozen now."""
-    table = spec.table
-    if table is None or table.columns:
+    read = spec.read
+    if read.fields:
         return spec
-    if spec.query is not None:
-        described = table.model_copy(update={"columns": source.describe_query(spec.query)})
-        return _with_columns(spec, described)
-    found = source.find_table(table.schema_name, table.name)
+    if isinstance(read, QueryRead):
+        described = read.model_copy(update={"fields": source.describe_query(read.query)})
+        return spec.model_copy(update={"read": described})
+    found = source.find_table(read.table.schema_name, read.table.name)
     if found is None:
         raise SourceChanged(
-            f"There is no table {table.full_name}, or it may not be read; see to it and retry."
+            f"There is no table {read.name}, or it may not be read; see to it and retry."
         )
-    if spec.kind is Kind.SINK:
-        return freeze_table(spec, found)
-    return _with_columns(spec, found)
+    if isinstance(read, KeyedRead):
+        check_filter(spec.filter, found.columns)
+        return spec.model_copy(update={"read": freeze_keyed(read, found)})
+    return spec.model_copy(update={"read": freeze_named(read, found, read.date_column)})
 
 
-def target_of(spec: Spec, part: PlannedExtent) -> str:
+def target_of(spec: Spec, extent: Extent) -> str:
     """What the slice writes into, as the store fences it."""
-    if isinstance(part.extent, Dated):
-        return (
-            f"destination:{spec.destination_id}/{spec.destination_table}/"
-            f"{part.extent.date.isoformat()}"
-        )
-    table = spec.table.full_name if spec.table else ""
-    return f"sink:{spec.sink_id}/{table}"
-
-
-def _with_columns(spec: Spec, table: Table) -> Spec:
-    wanted = {*spec.columns, spec.date_column or ""} - {""}
-    missing = sorted(name for name in wanted if table.column(name) is None)
-    if missing and spec.query is None:
-        raise SourceChanged(
-            f"{table.full_name} has no column {missing[0]}; mend the transfer, then start again."
-        )
-    columns = spec.columns or tuple(column.name for column in table.columns)
-    return spec.model_copy(update={"table": table, "columns": columns})
+    if isinstance(spec, SinkSpec):
+        return f"sink:{spec.sink_id}/{spec.read.name}"
+    assert isinstance(extent, Dated)
+    day = extent.date.isoformat()
+    return f"destination:{spec.destination_id}/{spec.destination_table}/{day}"
 
 
 def _open_source(ends: Ends) -> Source:

@@ -61,4 +61,4 @@ class Prepared:
         if backfill.spec.transform:
             return self._engine.check_transform(backfill.spec, ends.source_options, ends.context)
         with source_of(self._pool, ends.source, ends.source_options, ends.context) as source:
-            return source.get().schema(backfill.spec)
+            return source.get().schema(backfill.spec.read)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from refill.connectors.kit.contract import Source
-from refill.domain.errors import SourceRefused, Superseded
-from refill.domain.pipeline import Spec
+from refill.domain.errors import Superseded
+from refill.domain.spec import KeyedRead
 from refill.packs.pool import close_quietly
 from refill.store.port import BackfillClaim
 
@@ -24,16 +24,14 @@ class Snapshots:
         self._lock = threading.Lock()
         self._holders: dict[int, Holder] = {}
 
-    def hold(self, claim: BackfillClaim, spec: Spec, open_source: Callable[[], Source]) -> str:
-        """Exports a snapshot; it lives until it is let go, or until this worker ends."""
+    def hold(
+        self, claim: BackfillClaim, read: KeyedRead, open_source: Callable[[], Source]
+    ) -> str | None:
+        """Exports a snapshot, where the source has such a thing; it lives until it is let go, or
+        until this worker ends."""
         source = open_source()
         try:
-            snapshot = source.hold_snapshot(spec)
-            if snapshot is None:
-                raise SourceRefused(
-                    "The table has no key to slice it by, and its source has no snapshots; "
-                    "give the backfill a sort_column."
-                )
+            snapshot = source.hold_snapshot(read)
             previous = self._keep(claim, source)
         except BaseException:
             close_quietly(source)

@@ -14,9 +14,11 @@ import pytest
 
 from refill.connectors.kit.contract import Context, Guarantee, Job, Sink, Written
 from refill.connectors.kit.registry import get_connector
-from refill.domain.pipeline import Kind, Spec
+from refill.connectors.postgres.values import schema_of
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, KeyRange, Outcome, Receipt, Ticket
-from refill.domain.table import Column, Table
+from refill.domain.table import Table
+from tests.specs import build_spec, pg_column
 
 # what a consumer sees of a row: its key, and which version of it
 Seen: TypeAlias = tuple[int, str]
@@ -27,19 +29,32 @@ ORDERS = Table(
     schema_name="public",
     name="orders",
     columns=(
-        Column(name="id", type="bigint", oid=20, not_null=True),
-        Column(name="note", type="text", oid=25),
-        Column(name="day", type="date", oid=1082),
+        pg_column(name="id", type="bigint", oid=20, not_null=True),
+        pg_column(name="note", type="text", oid=25),
+        pg_column(name="day", type="date", oid=1082),
     ),
     primary_key=("id",),
 )
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), metadata={b"pg_type": b"bigint", b"form": b"plain"}),
-        pa.field("note", pa.string(), metadata={b"pg_type": b"text", b"form": b"plain"}),
-        pa.field("day", pa.date32(), metadata={b"pg_type": b"date", b"form": b"plain"}),
-    ]
-)
+SCHEMA = schema_of(ORDERS.columns)
+SINK: dict[str, Any] = {
+    "sort_columns": ("id",),
+    "sink_id": "22222222-2222-4222-8222-222222222222",
+    "message": {
+        "consumer": {"id": "22222222", "name": "orders", "annotations": {}},
+        "database": {
+            "id": "11111111",
+            "name": "shop",
+            "annotations": {},
+            "database": "shop",
+            "hostname": "localhost",
+        },
+    },
+}
+TRANSFER: dict[str, Any] = {
+    "date_column": "day",
+    "dates": tuple(FIRST_DAY + timedelta(days=number) for number in range(3)),
+    "destination_table": "orders",
+}
 
 
 def for_beds(applies: Callable[["type[SinkBed]"], bool]) -> Callable[[Test], Test]:
@@ -143,33 +158,16 @@ class SinkBed(ABC):
     def job(self, backfill_id: int = 1, **changes: Any) -> Job:
         connector = get_connector(self.connector_type)
         frozen = {k: v for k, v in self.options().items() if k not in connector.options_model.live}
-        transfer = self.kind is Kind.TRANSFER
-        spec = Spec(
+        spec = build_spec(
             kind=self.kind,
             database_id="11111111-1111-4111-8111-111111111111",
             database_type="postgres",
             database_name="shop",
             table=ORDERS,
             columns=("id", "note", "day"),
-            sort_columns=() if transfer else ("id",),
-            date_column="day" if transfer else None,
-            dates=tuple(FIRST_DAY + timedelta(days=n) for n in range(3)) if transfer else (),
             sink_type=self.connector_type,
             sink_options=frozen,
-            sink_id=None if transfer else "22222222-2222-4222-8222-222222222222",
-            transfer_id=1 if transfer else None,
-            destination_id=1 if transfer else None,
-            destination_table="orders" if transfer else None,
-            message={
-                "consumer": {"id": "22222222", "name": "orders", "annotations": {}},
-                "database": {
-                    "id": "11111111",
-                    "name": "shop",
-                    "annotations": {},
-                    "database": "shop",
-                    "hostname": "localhost",
-                },
-            },
+            **(TRANSFER if self.kind is Kind.TRANSFER else SINK),
         ).model_copy(update=changes)
         return Job(
             backfill_id=backfill_id,

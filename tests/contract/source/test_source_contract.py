@@ -11,12 +11,14 @@ import psycopg
 import pytest
 
 from refill.connectors.kit.contract import Context, Source
+from refill.connectors.kit.fields import note_of
 from refill.connectors.kit.registry import get_connector
 from refill.domain.errors import SourceChanged, TransientError
-from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated, Whole
-from refill.planning.plan import PlanSettings, plan_keys
+from refill.domain.spec import DatedRead, KeyedRead
+from refill.planning.plan import PlanSettings
 from tests.servers.postgres import PostgresServer, free_port
+from tests.specs import slices_of
 
 ROWS = 1000
 FIRST = date(2024, 1, 1)
@@ -80,19 +82,10 @@ def source(bed: Bed) -> Iterator[Source]:
 
 
 @pytest.fixture
-def spec(bed: Bed, source: Source) -> Spec:
+def read(bed: Bed, source: Source) -> KeyedRead:
     table = source.find_table(bed.schema, bed.name)
     assert table is not None
-    return Spec(
-        kind=Kind.SINK,
-        database_id="d",
-        database_type=bed.type,
-        database_name="d",
-        table=table,
-        sort_columns=table.key,
-        sink_type="files",
-        sink_options={},
-    )
+    return KeyedRead(table=table, sort_columns=table.key)
 
 
 def ids(batches: Iterator[Any]) -> list[int]:
@@ -107,35 +100,34 @@ def test_it_can_be_tested_and_lists_its_tables(bed: Bed, source: Source) -> None
 
 
 def test_the_schema_needs_no_connection_and_every_batch_is_of_it(
-    bed: Bed, source: Source, spec: Spec
+    bed: Bed, source: Source, read: KeyedRead
 ) -> None:
     away = bed.open(bed.unreachable)
-    schema = away.schema(spec)
-    for batch in source.read(spec, Whole()):
+    schema = away.schema(read)
+    for batch in source.read(read, Whole()):
         assert batch.schema.equals(schema, check_metadata=True)
-    for field in schema:
-        assert field.metadata[b"form"] in (b"plain", b"json", b"text")
-        assert field.metadata[b"pg_type"]
+    notes = {field.name: note_of(field) for field in schema}
+    assert {name: note.family for name, note in notes.items()} == {
+        column.name: column.family for column in read.fields
+    }
+    assert all(note.system and note.native_type for note in notes.values())
 
 
-def test_the_planned_slices_are_the_whole_table_once(source: Source, spec: Spec) -> None:
-    bounds = source.bounds(spec, 4096)
-    planned = plan_keys(bounds, spec, PlanSettings(smallest_slice_rows=100))
-    assert len(planned) > 2
-    found = [number for plan in planned for number in ids(source.read(spec, plan.extent))]
+def test_the_planned_slices_are_the_whole_table_once(source: Source, read: KeyedRead) -> None:
+    extents = slices_of(source, read, PlanSettings(smallest_slice_rows=100))
+    assert len(extents) > 2
+    found = [number for extent in extents for number in ids(source.read(read, extent))]
     assert sorted(found) == list(range(ROWS))
 
 
-def test_only_the_columns_asked_for_come_in_their_order(source: Source, spec: Spec) -> None:
-    some = spec.model_copy(update={"columns": ("extra", "id")})
+def test_only_the_columns_asked_for_come_in_their_order(source: Source, read: KeyedRead) -> None:
+    some = read.model_copy(update={"columns": ("extra", "id")})
     assert source.schema(some).names == ["extra", "id"]
     assert {tuple(batch.schema.names) for batch in source.read(some, Whole())} == {("extra", "id")}
 
 
-def test_dates_together_are_what_they_are_alone(source: Source, spec: Spec) -> None:
-    dated = spec.model_copy(
-        update={"kind": Kind.TRANSFER, "sort_columns": (), "date_column": "day"}
-    )
+def test_dates_together_are_what_they_are_alone(source: Source, read: KeyedRead) -> None:
+    dated = DatedRead(table=read.table, date_column="day")
     dates = [FIRST + timedelta(days=number) for number in range(-1, 12)]
     together = {day: sorted(ids(batches)) for day, batches in source.read_dates(dated, dates)}
     assert list(together) == dates
@@ -144,23 +136,23 @@ def test_dates_together_are_what_they_are_alone(source: Source, spec: Spec) -> N
     assert alone[FIRST] == list(range(100))
 
 
-def test_reading_may_stop_and_begin_again(source: Source, spec: Spec) -> None:
-    batches = source.read(spec, Whole())
+def test_reading_may_stop_and_begin_again(source: Source, read: KeyedRead) -> None:
+    batches = source.read(read, Whole())
     next(batches)
     batches.close()  # type: ignore[attr-defined]
-    assert len(ids(source.read(spec, Whole()))) == ROWS
+    assert len(ids(source.read(read, Whole()))) == ROWS
     source.close()
-    assert len(ids(source.read(spec, Whole()))) == ROWS
+    assert len(ids(source.read(read, Whole()))) == ROWS
 
 
-def test_a_source_that_is_away_is_worth_trying_again(bed: Bed, spec: Spec) -> None:
+def test_a_source_that_is_away_is_worth_trying_again(bed: Bed, read: KeyedRead) -> None:
     away = bed.open(bed.unreachable)
     for use in (
         away.test,
         away.catalogue,
-        lambda: away.check(spec),
-        lambda: away.bounds(spec, 10),
-        lambda: list(away.read(spec, Whole())),
+        lambda: away.check(read),
+        lambda: away.bounds(read, 10),
+        lambda: list(away.read(read, Whole())),
     ):
         with pytest.raises(TransientError) as caught:
             use()
@@ -168,14 +160,14 @@ def test_a_source_that_is_away_is_worth_trying_again(bed: Bed, spec: Spec) -> No
 
 
 def test_a_column_that_is_gone_is_said_and_not_read_over(
-    bed: Bed, source: Source, spec: Spec
+    bed: Bed, source: Source, read: KeyedRead
 ) -> None:
-    source.check(spec)
+    source.check(read)
     bed.drop_column()
     with pytest.raises(SourceChanged, match="extra"):
-        source.check(spec)
+        source.check(read)
     with pytest.raises(SourceChanged, match="extra"):
-        list(source.read(spec, Whole()))
-    fewer = spec.model_copy(update={"columns": ("id", "day")})
+        list(source.read(read, Whole()))
+    fewer = read.model_copy(update={"columns": ("id", "day")})
     source.check(fewer)
     assert len(ids(source.read(fewer, Whole()))) == ROWS

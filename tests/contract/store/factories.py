@@ -16,12 +16,12 @@ from refill.domain.pipeline import (
     Selection,
     Sink,
     SinkTable,
-    Spec,
     Transfer,
 )
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, KeyRange, Outcome, Receipt
-from refill.domain.table import Column, Table
+from refill.domain.spec import Spec
+from refill.domain.table import Table
 from refill.store.port import (
     ClaimedSlice,
     Finished,
@@ -31,6 +31,7 @@ from refill.store.port import (
     PlannedSlice,
     Store,
 )
+from tests.specs import build_spec, pg_column
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
 FIRST = date(2026, 1, 1)
@@ -41,7 +42,7 @@ def make_table(name: str = "orders", columns: int = 3) -> Table:
         schema_name="public",
         name=name,
         columns=tuple(
-            Column(name=f"c{number}", type="bigint", oid=20, not_null=True)
+            pg_column(name=f"c{number}", type="bigint", oid=20, not_null=True)
             for number in range(columns)
         ),
         primary_key=("c0",),
@@ -141,7 +142,7 @@ def make_spec(kind: Kind = Kind.SINK, **changes: Any) -> Spec:
         "sink_type": "files",
         "sink_options": {"path": "out", "format": "parquet"},
     }
-    return Spec(**values | changes)
+    return build_spec(**values | changes)
 
 
 def new_sink_backfill(**changes: Any) -> NewBackfill:

@@ -7,7 +7,7 @@ import pytest
 from refill.domain.backfill import Origin, Status
 from refill.domain.errors import NotFound, Superseded
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, SliceState, Whole
+from refill.domain.slice import Dated, KeyRange, NativeExtent, NullKeys, SliceState, Whole
 from refill.store.port import BackfillClaim, PackLimits, PlannedSlice, Store
 from tests.contract.store.factories import (
     AT_ONCE,
@@ -57,7 +57,7 @@ def test_a_plan_is_stored_whole_and_in_order(store: Store) -> None:
         KeyRange(lower=("-5",), upper=("3",), lower_inclusive=True),
         KeyRange(lower=("3",)),
         NullKeys(),
-        CtidRange(relation="public.t", first_page=0, end_page=None, snapshot="s"),
+        NativeExtent(label="pages", lower="t (0,0)", same_order=True, native={"first_page": 0}),
         Dated(date=FIRST),
         Whole(),
     ]

@@ -9,11 +9,12 @@ from pathlib import Path
 import httpx
 
 from refill.domain.backfill import Order
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.table import Table
 from refill.service.identity import new_uid
 from refill.store.port import NewBackfill
 from tests.integration.api.running import Running, answer
+from tests.specs import build_spec
 
 HEAVY = ("pyspark", "pyarrow", "polars", "pandas", "adbc_driver_manager", "psycopg", "sqlglot")
 
@@ -39,7 +40,7 @@ def test_a_thousand_backfills_are_listed_in_under_100_ms(
     server: Running, api: httpx.Client
 ) -> None:
     sink = server.make_sink(api)
-    spec = Spec(
+    spec = build_spec(
         kind=Kind.SINK,
         database_id=sink["id"],
         database_type="postgres",

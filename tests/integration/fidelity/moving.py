@@ -7,12 +7,14 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from refill.connectors.kit.contract import Connector, Context, Job
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Outcome, Receipt, Ticket
+from refill.domain.spec import SinkSpec
 from refill.domain.table import Table
 from refill.packs.assignment import Assignment
-from refill.planning.plan import PlanSettings, plan_keys, plan_pages
+from refill.planning.plan import PlanSettings
 from refill.spark.engine import SparkEngine
+from tests.specs import build_spec, slices_of
 
 # so small that even a table of ten rows has several slices
 TINY_SLICES = PlanSettings(slots=2, smallest_slice_rows=3, rows_per_slice=7)
@@ -49,7 +51,7 @@ class Mover:
         """Every slice delivered and published, the set sealed."""
         self._moved += 1
         connector = self._connectors[sink_type]
-        spec = Spec(
+        spec = build_spec(
             kind=Kind.SINK,
             database_id="d",
             database_type="postgres",
@@ -66,8 +68,8 @@ class Mover:
         assert opening is not None
         sink = opening(connector.options_model.model_validate(options), self._context)
         try:
-            sink.prepare(job, self.source.schema(spec))
-            tickets = self._tickets(spec)
+            sink.prepare(job, self.source.schema(spec.read))
+            tickets = self._tickets(job.sink_spec)
             places = sink.stage(job, tickets)
             tickets = [
                 ticket.model_copy(update={"staging": place})
@@ -95,24 +97,17 @@ class Mover:
             sink.close()
             self.source.close()  # it holds a table without a key as it is: nobody could drop it
 
-    def _tickets(self, spec: Spec) -> list[Ticket]:
-        self.source.check(spec)
-        bounds = self.source.bounds(spec, TINY_SLICES.boundaries_wanted)
-        if spec.sort_columns:
-            planned = plan_keys(bounds, spec, TINY_SLICES)
-        else:
-            snapshot = self.source.hold_snapshot(spec)
-            assert snapshot is not None
-            planned = plan_pages(bounds, snapshot, TINY_SLICES)
+    def _tickets(self, spec: SinkSpec) -> list[Ticket]:
+        self.source.check(spec.read)
         return [
             Ticket(
                 slice_id=number + 1,
                 index=number,
-                extent=part.extent,
+                extent=extent,
                 attempt=1,
-                target=f"{spec.sink_id}/{spec.table.full_name if spec.table else ''}",
+                target=f"{spec.sink_id}/{spec.read.name}",
                 fence=self._moved,
                 nonce=uuid4().hex,
             )
-            for number, part in enumerate(planned)
+            for number, extent in enumerate(slices_of(self.source, spec.read, TINY_SLICES))
         ]

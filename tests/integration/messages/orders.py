@@ -7,34 +7,32 @@ from uuid import uuid4
 import pyarrow as pa
 
 from refill.connectors.kit.contract import Job
-from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Ticket, Whole
-from refill.domain.table import Column, Table
+from refill.domain.table import Table
+from tests.specs import build_spec, pg_column
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("note", pa.string())])
 ORDERS = Table(
     schema_name="public",
     name="orders",
     columns=(
-        Column(name="id", type="bigint", oid=20, not_null=True),
-        Column(name="note", type="text", oid=25),
+        pg_column(name="id", type="bigint", oid=20, not_null=True),
+        pg_column(name="note", type="text", oid=25),
     ),
     primary_key=("id",),
 )
 
 
 def make_job(backfill_id: int = 1, **changes: Any) -> Job:
-    spec = Spec(
-        kind=Kind.SINK,
-        database_id="11111111-1111-4111-8111-111111111111",
-        database_type="postgres",
-        database_name="shop",
-        table=ORDERS,
-        columns=("id", "note"),
-        sort_columns=("id",),
-        sink_type="kafka",
-        sink_options={},
-    ).model_copy(update=changes)
+    fields: dict[str, Any] = {
+        "database_id": "11111111-1111-4111-8111-111111111111",
+        "database_name": "shop",
+        "table": ORDERS,
+        "columns": ("id", "note"),
+        "sort_columns": ("id",),
+        "sink_type": "kafka",
+    }
+    spec = build_spec(**fields | changes)
     return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), team_id=1, spec=spec)
 
 

@@ -21,16 +21,17 @@ from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.sink import KafkaSink
 from refill.connectors.kit.envelope import Envelope
 from refill.connectors.kit.json_form import json_lines, record_texts
-from refill.domain.table import Column, Table
+from refill.domain.table import Table
 from tests.integration.messages.orders import make_job, make_ticket
 from tests.servers.kafka import running_kafka
+from tests.specs import pg_column
 
 ROWS = 250_000
 BATCH = 65_536
 EVENTS = Table(
     schema_name="public",
     name="events",
-    columns=(Column(name="id", type="bigint", oid=20, not_null=True),),
+    columns=(pg_column(name="id", type="bigint", oid=20, not_null=True),),
     primary_key=("id",),
 )
 MESSAGE = {

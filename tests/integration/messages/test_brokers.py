@@ -21,11 +21,12 @@ from refill.connectors.rabbitmq.sink import RabbitSink
 from refill.connectors.redis.stream import RedisStreamOptions, RedisStreamSink
 from refill.connectors.redis.string import RedisStringOptions, RedisStringSink
 from refill.domain.errors import SinkRefused, SinkUnavailable
-from refill.domain.table import Column, Table
+from refill.domain.table import Table
 from tests.integration.messages.orders import ORDERS, SCHEMA, make_job, make_ticket, rows_of
 from tests.servers.nats import NatsServer
 from tests.servers.rabbitmq import RabbitServer
 from tests.servers.redis import RedisServer
+from tests.specs import pg_column
 from tests.waiting import until
 
 
@@ -63,7 +64,7 @@ def test_strings_expire_when_told_to(redis_server: RedisServer, client: redis.Re
 def test_composite_keys_never_overwrite_each_other(
     redis_server: RedisServer, client: redis.Redis
 ) -> None:
-    columns = tuple(Column(name=name, type="text", oid=25) for name in ("a", "b"))
+    columns = tuple(pg_column(name=name, type="text", oid=25) for name in ("a", "b"))
     table = Table(schema_name="public", name="p", columns=columns, primary_key=("a", "b"))
     batch = pa.RecordBatch.from_pydict({"a": ["x:y", "x"], "b": ["z", "y:z"]})
     sink = RedisStringSink(RedisStringOptions(**place(redis_server)))

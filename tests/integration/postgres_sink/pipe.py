@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from refill.connectors.kit.contract import Context, Job, Written
 from refill.connectors.kit.registry import get_connector
-from refill.domain.pipeline import Kind, Spec
-from refill.domain.slice import Dated, KeyRange, NullKeys, Ticket, Whole
+from refill.domain.pipeline import Kind
+from refill.domain.slice import Extent, Ticket
 from refill.domain.table import Table
+from refill.worker.planner import target_of
+from tests.specs import build_spec
 
 CONTEXT = Context(team_id=1, files_root="/nowhere")
-Extent = KeyRange | Whole | Dated | NullKeys
 
 
 def options_of(url: str, **more: Any) -> dict[str, Any]:
@@ -52,18 +53,18 @@ def open_sink(url: str, **more: Any) -> Any:
 
 
 def job_of(table: Table, *, backfill_id: int = 1, **changes: Any) -> Job:
-    spec = Spec(
-        kind=Kind.SINK,
-        database_id="11111111-1111-4111-8111-111111111111",
-        database_type="postgres",
-        database_name="shop",
-        table=table,
-        columns=tuple(column.name for column in table.columns),
-        sort_columns=table.key,
-        sink_type="postgres",
-        sink_options={},
-        sink_id="22222222-2222-4222-8222-222222222222",
-    ).model_copy(update=changes)
+    sink = {"sort_columns": table.key, "sink_id": "22222222-2222-4222-8222-222222222222"}
+    spec = build_spec(
+        **{
+            "database_id": "11111111-1111-4111-8111-111111111111",
+            "database_name": "shop",
+            "table": table,
+            "columns": tuple(column.name for column in table.columns),
+            "sink_type": "postgres",
+            **(sink if changes.get("kind", Kind.SINK) is Kind.SINK else {}),
+            **changes,
+        }
+    )
     return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), team_id=1, spec=spec)
 
 
@@ -71,12 +72,7 @@ def transfer_of(table: Table, date_column: str | None = "day", **changes: Any) -
     return job_of(
         table,
         kind=Kind.TRANSFER,
-        sort_columns=(),
-        date_column=date_column,
-        sink_id=None,
-        transfer_id=1,
-        destination_id=1,
-        **{"destination_table": table.name, **changes},
+        **{"date_column": date_column, "destination_table": table.name, **changes},
     )
 
 
@@ -84,9 +80,7 @@ def ticket_of(
     job: Job, extent: Extent, *, attempt: int = 1, fence: int = 1, index: int = 0
 ) -> Ticket:
     spec = job.spec
-    target = f"sink:{spec.sink_id}/{spec.table and spec.table.full_name}"
-    if isinstance(extent, Dated):
-        target = f"destination:1/{spec.destination_table}/{extent.date.isoformat()}"
+    target = target_of(spec, extent)
     return Ticket(
         slice_id=index + 1,
         index=index,
@@ -110,9 +104,9 @@ class Pipe:
     ) -> Written:
         source, sink = open_source(self.source_url), open_sink(self.sink_url, **sink_options)
         try:
-            schema = source.schema(job.spec)
+            schema = source.schema(job.spec.read)
             sink.prepare(job, schema)
-            batches: Iterator[pa.RecordBatch] = source.read(job.spec, extent)
+            batches: Iterator[pa.RecordBatch] = source.read(job.spec.read, extent)
             ticket = ticket_of(job, extent, attempt=attempt, fence=fence)
             written: Written = sink.write(job, ticket, schema, batches)
             return written

@@ -10,7 +10,7 @@ import pytest
 from refill.connectors.kit.contract import Context
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.source import PostgresSource
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.spec import KeyedRead, Read
 from tests.servers.postgres import PostgresServer
 
 
@@ -41,25 +41,13 @@ class Bed:
         context = Context(team_id=1, files_root="/nowhere")
         return PostgresSource(options_of(self.url, **changes), context)
 
-    def spec(self, table: str, schema: str = "public", **changes: Any) -> Spec:
+    def reading(self, table: str, schema: str = "public", **changes: Any) -> KeyedRead:
         found = self.source.find_table(schema, table)
         assert found is not None
-        return Spec(
-            **{
-                "kind": Kind.SINK,
-                "database_id": "d",
-                "database_type": "postgres",
-                "database_name": "d",
-                "table": found,
-                "sort_columns": found.key,
-                "sink_type": "files",
-                "sink_options": {},
-                **changes,
-            }
-        )
+        return KeyedRead(**{"table": found, "sort_columns": found.key, **changes})
 
-    def rows(self, spec: Spec, extent: Any) -> list[dict[str, Any]]:
-        return [row for batch in self.source.read(spec, extent) for row in batch.to_pylist()]
+    def rows(self, read: Read, extent: Any) -> list[dict[str, Any]]:
+        return [row for batch in self.source.read(read, extent) for row in batch.to_pylist()]
 
     def close(self) -> None:
         self.source.close()

@@ -17,6 +17,7 @@ from refill.domain.slice import Whole
 from refill.domain.table import Column
 from tests.integration.postgres_source.conftest import Bed
 from tests.servers.postgres import running_postgres
+from tests.specs import pg_column
 
 _TABLE = """
 CREATE TABLE bench AS SELECT i::bigint AS id, i::bigint * 7919 % 100000 AS customer,
@@ -29,8 +30,8 @@ CREATE TABLE bench AS SELECT i::bigint AS id, i::bigint * 7919 % 100000 AS custo
 FROM generate_series(1, {rows}) i
 """
 _AMOUNT = Column(name="amount", type="numeric(12,2)", oid=1700, typmod=786438)
-_REF = Column(name="ref", type="uuid", oid=2950)
-_CREATED = Column(name="created", type="timestamptz", oid=1184)
+_REF = pg_column(name="ref", type="uuid", oid=2950)
+_CREATED = pg_column(name="created", type="timestamptz", oid=1184)
 _ALL = "id, customer, name, email, amount, quantity, attributes, created, updated, day, ref"
 
 # (what, select list, columns that the converter makes of it; None: as the driver delivers)
@@ -63,8 +64,8 @@ def main(rows: int) -> None:
         for what, select, columns in CASES:
             query = f"SELECT {select} FROM bench"
             _measure(bed, {what: ("refill measure", partial(_rows, session, query, columns))})
-        spec = bed.spec("bench")
-        list(bed.source.read(spec, Whole()))  # its connection is there when it is looked for
+        read = bed.reading("bench")
+        list(bed.source.read(read, Whole()))  # its connection is there when it is looked for
         query = f"SELECT {_ALL} FROM bench"
         _measure(
             bed,
@@ -75,7 +76,7 @@ def main(rows: int) -> None:
                 ),
                 "all eleven columns as refill reads them, exact": (
                     "refill reading",
-                    lambda: (batch.num_rows for batch in bed.source.read(spec, Whole())),
+                    lambda: (batch.num_rows for batch in bed.source.read(read, Whole())),
                 ),
             },
         )

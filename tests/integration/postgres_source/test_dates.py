@@ -5,9 +5,8 @@ from datetime import date, timedelta
 import pytest
 
 from refill.domain.errors import Invalid, SourceChanged
-from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated
-from refill.domain.table import Table
+from refill.domain.spec import DatedRead, QueryRead
 from tests.integration.postgres_source.conftest import Bed
 
 NEW_YEAR = date(2024, 1, 1)
@@ -17,21 +16,19 @@ def days(count: int, first: date = NEW_YEAR) -> list[date]:
     return [first + timedelta(days=day) for day in range(count)]
 
 
-def dated_spec(bed: Bed, column: str, timezone: str = "UTC") -> Spec:
-    return bed.spec(
-        "events",
-        kind=Kind.TRANSFER,
-        sort_columns=(),
+def dated_read(bed: Bed, column: str, timezone: str = "UTC") -> DatedRead:
+    return DatedRead(
+        table=bed.reading("events").table,
         columns=("id",),
         date_column=column,
         timezone=timezone,
     )
 
 
-def read_dates(bed: Bed, spec: Spec, dates: list[date]) -> dict[date, list[int]]:
+def read_dates(bed: Bed, read: DatedRead | QueryRead, dates: list[date]) -> dict[date, list[int]]:
     found = {
         day: [row["id"] for batch in batches for row in batch.to_pylist()]
-        for day, batches in bed.source.read_dates(spec, dates)
+        for day, batches in bed.source.read_dates(read, dates)
     }
     assert list(found) == dates
     return {day: sorted(numbers) for day, numbers in found.items()}
@@ -56,22 +53,22 @@ def events(bed: Bed) -> Bed:
 
 @pytest.mark.parametrize("column", ["at", "local", "day"])
 def test_a_date_has_its_hours_and_no_others(events: Bed, column: str) -> None:
-    spec = dated_spec(events, column)
+    read = dated_read(events, column)
     one_by_one = {
-        day: sorted(row["id"] for row in events.rows(spec, Dated(date=day))) for day in days(11)
+        day: sorted(row["id"] for row in events.rows(read, Dated(date=day))) for day in days(11)
     }
     assert one_by_one[NEW_YEAR] == list(range(24))
     assert one_by_one[date(2024, 1, 11)] == []
-    assert read_dates(events, spec, days(11)) == one_by_one
-    assert read_dates(events, spec, days(11)[::-1]) == one_by_one
+    assert read_dates(events, read, days(11)) == one_by_one
+    assert read_dates(events, read, days(11)[::-1]) == one_by_one
 
 
 def test_the_time_zone_says_which_instant_begins_a_date(events: Bed) -> None:
-    spec = dated_spec(events, "at", "Asia/Kathmandu")  # 5:45 ahead
-    found = read_dates(events, spec, days(3))
+    read = dated_read(events, "at", "Asia/Kathmandu")  # 5:45 ahead
+    found = read_dates(events, read, days(3))
     assert found[date(2024, 1, 2)] == list(range(19, 43))
-    spec = dated_spec(events, "local", "Asia/Kathmandu")  # a timestamp has no zone
-    assert read_dates(events, spec, days(3))[date(2024, 1, 2)] == list(range(24, 48))
+    read = dated_read(events, "local", "Asia/Kathmandu")  # a timestamp has no zone
+    assert read_dates(events, read, days(3))[date(2024, 1, 2)] == list(range(24, 48))
 
 
 def test_dates_round_a_clock_change_meet_without_gap_or_overlap(bed: Bed) -> None:
@@ -80,25 +77,25 @@ def test_dates_round_a_clock_change_meet_without_gap_or_overlap(bed: Bed) -> Non
         "INSERT INTO events SELECT n, timestamptz '2018-02-16 00:00+00' + n * interval '10 min' "
         "FROM generate_series(0, 999) n"
     )
-    spec = dated_spec(bed, "at", "America/Sao_Paulo")  # midnight came twice on 2018-02-18
+    read = dated_read(bed, "at", "America/Sao_Paulo")  # midnight came twice on 2018-02-18
     dates = days(9, date(2018, 2, 15))
-    found = read_dates(bed, spec, dates)
-    alone = {d: sorted(r["id"] for r in bed.rows(spec, Dated(date=d))) for d in dates}
+    found = read_dates(bed, read, dates)
+    alone = {d: sorted(r["id"] for r in bed.rows(read, Dated(date=d))) for d in dates}
     assert found == alone
     assert sorted(n for numbers in found.values() for n in numbers) == list(range(1000))
 
 
 def test_dates_come_in_the_order_asked_with_gaps_and_repeats_of_direction(events: Bed) -> None:
-    spec = dated_spec(events, "day")
+    read = dated_read(events, "day")
     dates = [NEW_YEAR + timedelta(days=day) for day in (3, 2, 1, 5, 6, 7, 20, 0)]
-    found = read_dates(events, spec, dates)
+    found = read_dates(events, read, dates)
     assert [len(found[day]) for day in dates] == [24, 24, 24, 24, 24, 24, 0, 24]
 
 
 def test_a_date_that_nobody_reads_does_not_run_into_the_next(events: Bed) -> None:
-    spec = dated_spec(events, "day")
+    read = dated_read(events, "day")
     found = []
-    for day, batches in events.source.read_dates(spec, days(4)):
+    for day, batches in events.source.read_dates(read, days(4)):
         if day.day % 2 == 0:
             found += [row["id"] for batch in batches for row in batch.to_pylist()]
     assert sorted(found) == [*range(24, 48), *range(72, 96)]
@@ -107,10 +104,10 @@ def test_a_date_that_nobody_reads_does_not_run_into_the_next(events: Bed) -> Non
 def test_many_batches_a_date_and_many_dates_a_batch(events: Bed) -> None:
     small = events.open()
     small._batch_bytes = 200
-    spec = dated_spec(events, "at")
+    read = dated_read(events, "at")
     counts = {
         day: sum(batch.num_rows for batch in batches)
-        for day, batches in small.read_dates(spec, days(10))
+        for day, batches in small.read_dates(read, days(10))
     }
     small.close()
     assert set(counts.values()) == {24}
@@ -121,23 +118,13 @@ def test_an_index_on_the_date_is_used(events: Bed) -> None:
 
     events.sql.execute("CREATE INDEX ON events (at)")
     events.sql.execute("SET enable_seqscan = off")
-    query = slice_query(dated_spec(events, "at", "Europe/Vienna"), Dated(date=NEW_YEAR))
+    query = slice_query(dated_read(events, "at", "Europe/Vienna"), Dated(date=NEW_YEAR))
     plan = "\n".join(row[0] for row in events.sql.execute(b"EXPLAIN " + query.encode()))
     assert "Index Cond" in plan
 
 
-def query_spec(bed: Bed, query: str) -> Spec:
-    columns = bed.source.describe_query(query)
-    return Spec(
-        kind=Kind.TRANSFER,
-        database_id="d",
-        database_type="postgres",
-        database_name="d",
-        table=Table(schema_name="", name="query", kind="q", columns=columns),
-        query=query,
-        sink_type="files",
-        sink_options={},
-    )
+def query_read(bed: Bed, query: str) -> QueryRead:
+    return QueryRead(query=query, fields=bed.source.describe_query(query))
 
 
 def test_a_query_is_read_with_its_date_bound(events: Bed) -> None:
@@ -146,13 +133,13 @@ def test_a_query_is_read_with_its_date_bound(events: Bed) -> None:
         SELECT id, ':date' AS "a :date", day::date AS d, 1.10::numeric(4,2) AS n /* :date /* */ */
         FROM events WHERE day = :date OR day = CAST(:date AS date) - 1;  -- the end
     """
-    spec = query_spec(events, query)
-    events.source.check(spec)
-    found = read_dates(events, spec, [NEW_YEAR, date(2024, 1, 2)])
+    read = query_read(events, query)
+    events.source.check(read)
+    found = read_dates(events, read, [NEW_YEAR, date(2024, 1, 2)])
     assert [len(numbers) for numbers in found.values()] == [24, 48]
-    (row, *_) = events.rows(spec, Dated(date=NEW_YEAR))
+    (row, *_) = events.rows(read, Dated(date=NEW_YEAR))
     assert row["a :date"] == ":date"
-    assert str(events.source.schema(spec).field("n").type) == "decimal128(5, 2)"
+    assert str(events.source.schema(read).field("n").type) == "decimal128(5, 2)"
 
 
 @pytest.mark.parametrize(
@@ -171,16 +158,16 @@ def test_a_query_that_cannot_be_is_said_at_once(bed: Bed, query: str, problem: s
 
 
 def test_a_query_that_returns_something_else_now(events: Bed) -> None:
-    spec = query_spec(events, "SELECT * FROM events WHERE day = :date")
+    read = query_read(events, "SELECT * FROM events WHERE day = :date")
     events.sql.execute("ALTER TABLE events ALTER id TYPE bigint")
     with pytest.raises(SourceChanged, match="'id'"):
-        events.source.check(spec)
+        events.source.check(read)
     with pytest.raises(SourceChanged, match="'id'"):
-        events.rows(spec, Dated(date=NEW_YEAR))
+        events.rows(read, Dated(date=NEW_YEAR))
 
 
 def test_a_query_cannot_write(events: Bed) -> None:
-    spec = query_spec(events, "SELECT id FROM events WHERE day = :date")
-    writing = spec.model_copy(update={"query": "DELETE FROM events RETURNING id"})
+    read = query_read(events, "SELECT id FROM events WHERE day = :date")
+    writing = read.model_copy(update={"query": "DELETE FROM events RETURNING id"})
     with pytest.raises(Exception, match=r"refused|syntax"):
         events.rows(writing, Dated(date=NEW_YEAR))

@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from refill.domain.errors import SourceRefused, SourceUnavailable
-from refill.domain.pipeline import Kind
 from refill.domain.slice import Whole
+from refill.domain.spec import DatedRead
 from tests.integration.postgres_source.conftest import Bed, options_of
 from tests.servers.postgres import PostgresServer, free_port, running_postgres
+from tests.specs import slices_of
 from tests.waiting import until
 
 
@@ -35,10 +36,10 @@ def test_one_sentence_for_each_way_a_connection_fails(
         source.test()
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
-    spec_bed_error = caught.value
+    first_error = caught.value
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
-    with pytest.raises(type(spec_bed_error)) as caught:
-        list(source.read(bed.spec("t"), Whole()))
+    with pytest.raises(type(first_error)) as caught:
+        list(source.read(bed.reading("t"), Whole()))
     assert "\n" not in str(caught.value)
     source.close()
 
@@ -49,7 +50,7 @@ def test_every_address_of_a_name_is_tried(bed: Bed, monkeypatch: pytest.MonkeyPa
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
     source = bed.open(hostname="a-name")
     source.test()
-    assert list(source.read(bed.spec("t"), Whole())) == []
+    assert list(source.read(bed.reading("t"), Whole())) == []
     source.close()
 
 
@@ -59,7 +60,7 @@ def test_a_table_that_may_not_be_read_is_not_listed_and_is_refused(bed: Bed) -> 
     role = f"reader_{bed.options.database}"
     bed.sql.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
     bed.sql.execute(f"GRANT SELECT (id) ON half TO {role}")
-    spec = bed.spec("hidden")
+    read = bed.reading("hidden")
     source = bed.open(username=role)
     assert [table.name for table in source.catalogue()] == ["half"]
     half = source.find_table("public", "half")
@@ -67,15 +68,15 @@ def test_a_table_that_may_not_be_read_is_not_listed_and_is_refused(bed: Bed) -> 
     assert [column.name for column in half.columns] == ["id"]
     assert source.find_table("public", "hidden") is None
     with pytest.raises(SourceRefused, match="permission denied"):
-        list(source.read(spec, Whole()))
+        list(source.read(read, Whole()))
     source.close()
 
 
 def test_a_backend_that_is_terminated_in_mid_read_is_an_error_and_never_the_end(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY, t text)")
     bed.sql.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) i")
-    spec = bed.spec("t")
-    batches = bed.source.read(spec, Whole())
+    read = bed.reading("t")
+    batches = bed.source.read(read, Whole())
     next(batches)
     bed.sql.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -83,18 +84,18 @@ def test_a_backend_that_is_terminated_in_mid_read_is_an_error_and_never_the_end(
     )
     with pytest.raises(SourceUnavailable, match=r"Could not read public\.t"):
         list(batches)
-    assert sum(batch.num_rows for batch in bed.source.read(spec, Whole())) == 100_000
+    assert sum(batch.num_rows for batch in bed.source.read(read, Whole())) == 100_000
 
 
 def test_a_connection_cut_between_two_slices_is_opened_again(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
-    spec = bed.spec("t")
-    assert bed.rows(spec, Whole()) == []
+    read = bed.reading("t")
+    assert bed.rows(read, Whole()) == []
     bed.sql.execute(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE application_name = 'refill reading' AND datname = current_database()"
     )
-    assert bed.rows(spec, Whole()) == []
+    assert bed.rows(read, Whole()) == []
 
 
 def test_a_source_that_restarts_is_unavailable_and_then_works_again() -> None:
@@ -102,22 +103,22 @@ def test_a_source_that_restarts_is_unavailable_and_then_works_again() -> None:
         bed = Bed(server.create_database())
         bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
         bed.sql.execute("INSERT INTO t VALUES (1)")
-        spec = bed.spec("t")
-        assert bed.rows(spec, Whole()) == [{"id": 1}]
+        read = bed.reading("t")
+        assert bed.rows(read, Whole()) == [{"id": 1}]
         server.stop()
         with pytest.raises(SourceUnavailable):
-            bed.rows(spec, Whole())
+            bed.rows(read, Whole())
         with pytest.raises(SourceUnavailable):
-            bed.source.bounds(spec, 10)
+            bed.source.bounds(read, 10)
         server.start()
-        assert bed.rows(spec, Whole()) == [{"id": 1}]
+        assert bed.rows(read, Whole()) == [{"id": 1}]
         bed.close()
 
 
 def test_reading_no_further_stops_the_query_at_the_source(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY, t text)")
     bed.sql.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) i")
-    batches = bed.source.read(bed.spec("t"), Whole())
+    batches = bed.source.read(bed.reading("t"), Whole())
     next(batches)
     started = time.monotonic()
     batches.close()  # type: ignore[attr-defined]
@@ -145,22 +146,20 @@ def test_a_source_that_is_closed_in_mid_read_leaves_no_connection_behind(bed: Be
         "INSERT INTO t SELECT i, date '2024-01-01' + i % 2, repeat('x', 1000) "
         "FROM generate_series(1, 100000) i"
     )
-    spec = bed.spec("t")
-    batches = bed.source.read(spec, Whole())
+    read = bed.reading("t")
+    batches = bed.source.read(read, Whole())
     next(batches)
     bed.source.close()
     until(lambda: backends_gone(bed), "the end of a slice's connection", 5)
 
-    dated = spec.model_copy(
-        update={"kind": Kind.TRANSFER, "sort_columns": (), "date_column": "day"}
-    )
+    dated = DatedRead(table=read.table, date_column="day")
     days = bed.source.read_dates(dated, [date(2024, 1, 1), date(2024, 1, 2)])
     next(next(days)[1])
     bed.source.close()
     until(lambda: backends_gone(bed), "the end of the dates' connection", 5)
 
     # what was left in the middle has no hold on a connection that was opened since
-    again = bed.source.read(spec, Whole())
+    again = bed.source.read(read, Whole())
     rows = next(again).num_rows
     batches.close()  # type: ignore[attr-defined]
     days.close()  # type: ignore[attr-defined]
@@ -170,7 +169,7 @@ def test_a_source_that_is_closed_in_mid_read_leaves_no_connection_behind(bed: Be
 def test_an_error_in_a_row_is_refused_with_what_the_database_says(bed: Bed) -> None:
     bed.sql.execute("CREATE VIEW v AS SELECT 1 / (5000 - i) AS id FROM generate_series(1, 9999) i")
     with pytest.raises(SourceRefused, match="division by zero"):
-        bed.rows(bed.spec("v"), Whole())
+        bed.rows(bed.reading("v"), Whole())
 
 
 def test_no_setting_of_the_role_or_the_database_reaches_into_a_value(bed: Bed) -> None:
@@ -190,19 +189,19 @@ def test_no_setting_of_the_role_or_the_database_reaches_into_a_value(bed: Bed) -
     bed.sql.execute(
         "INSERT INTO t VALUES ('a\\b''c', '{x}', '{2024-02-01 00:00+00}', '{0.1234567890123456}')"
     )
-    spec = bed.spec("t")
-    assert bed.source.bounds(spec, 10).boundaries == (("a\\b'c",),)
-    (row,) = bed.rows(spec.model_copy(update={"start_position": "a\\b'c"}), Whole())
+    read = bed.reading("t")
+    assert bed.source.bounds(read, 10).boundaries == (("a\\b'c",),)
+    (row,) = bed.rows(read.model_copy(update={"start_position": "a\\b'c"}), Whole())
     assert row["b"] == '{"2024-02-01 00:00:00+00"}'
     assert row["c"] == "{0.1234567890123456}"
 
 
 def test_rows_that_existed_throughout_are_never_missed_while_writers_write(bed: Bed) -> None:
-    from refill.planning.plan import PlanSettings, plan_keys
+    from refill.planning.plan import PlanSettings
 
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer NOT NULL)")
     bed.sql.execute("INSERT INTO t SELECT i, 0 FROM generate_series(1, 20000) i")
-    spec = bed.spec("t")
+    read = bed.reading("t")
     stop: list[bool] = []
     failures: list[BaseException] = []
 
@@ -221,10 +220,8 @@ def test_rows_that_existed_throughout_are_never_missed_while_writers_write(bed: 
     writer = Thread(target=write)
     writer.start()
     try:
-        planned = plan_keys(
-            bed.source.bounds(spec, 4096), spec, PlanSettings(smallest_slice_rows=500)
-        )
-        rows = [row for plan in planned for row in bed.rows(spec, plan.extent)]
+        extents = slices_of(bed.source, read, PlanSettings(smallest_slice_rows=500))
+        rows = [row for extent in extents for row in bed.rows(read, extent)]
     finally:
         stop.append(True)
         writer.join()
@@ -237,12 +234,12 @@ def test_rows_that_existed_throughout_are_never_missed_while_writers_write(bed: 
 
 def test_no_scan_begins_in_the_middle_of_a_table(bed: Bed) -> None:
     bed.sql.execute("CREATE VIEW v AS SELECT current_setting('synchronize_seqscans') AS joins")
-    assert bed.rows(bed.spec("v"), Whole()) == [{"joins": "off"}]
+    assert bed.rows(bed.reading("v"), Whole()) == [{"joins": "off"}]
 
 
 def test_the_server_sees_who_reads(bed: Bed, postgres: PostgresServer) -> None:
     bed.sql.execute("CREATE VIEW me AS SELECT current_setting('application_name') AS name")
-    assert bed.rows(bed.spec("me"), Whole()) == [{"name": "refill reading"}]
+    assert bed.rows(bed.reading("me"), Whole()) == [{"name": "refill reading"}]
     assert options_of(bed.url).password.get_secret_value() == "secret"
     assert "secret" not in repr(options_of(bed.url))
 
@@ -257,8 +254,8 @@ def test_text_that_is_not_utf8_in_a_database_without_an_encoding_is_refused(
     bed = Bed(postgres.url("raw_bytes"))
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY, t text)")
     bed.sql.execute("INSERT INTO t VALUES (1, convert_from('\\xc5be', 'SQL_ASCII'))")
-    assert bed.rows(bed.spec("t"), Whole()) == [{"id": 1, "t": "ž"}]
+    assert bed.rows(bed.reading("t"), Whole()) == [{"id": 1, "t": "ž"}]
     bed.sql.execute("INSERT INTO t VALUES (2, convert_from('\\xe9', 'SQL_ASCII'))")
     with pytest.raises(SourceRefused, match="invalid byte sequence"):
-        bed.rows(bed.spec("t"), Whole())
+        bed.rows(bed.reading("t"), Whole())
     bed.close()

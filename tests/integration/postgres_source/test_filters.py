@@ -22,15 +22,15 @@ def test_texts_are_equal_where_postgresql_says_so(bed: Bed, type_name: str) -> N
     bed.sql.execute(f"CREATE TABLE t (id integer PRIMARY KEY, c {type_name})")
     for number, text in enumerate(TEXTS):
         bed.sql.execute("INSERT INTO t VALUES (%s, %s)", (number, text))
-    spec = bed.spec("t")
+    read = bed.reading("t")
     for operator, value in CONDITIONS:
-        assert kept(bed, spec, operator, value) == wanted(bed, operator, value), (operator, value)
+        assert kept(bed, read, operator, value) == wanted(bed, operator, value), (operator, value)
 
 
-def kept(bed: Bed, spec: Any, operator: str, value: Any) -> list[int]:
+def kept(bed: Bed, read: Any, operator: str, value: Any) -> list[int]:
     condition = Condition(column_name="c", operator=Operator(operator), comparison_value=value)
-    keep = Filter([condition], bed.source.schema(spec))
-    batches = [keep.apply(batch) for batch in bed.source.read(spec, Whole())]
+    keep = Filter([condition], bed.source.schema(read))
+    batches = [keep.apply(batch) for batch in bed.source.read(read, Whole())]
     return sorted(number for batch in batches for number in batch.column("id").to_pylist())
 
 

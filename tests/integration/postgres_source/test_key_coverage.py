@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from refill.connectors.postgres.quoting import literal
-from refill.domain.pipeline import Spec
 from refill.domain.slice import KeyRange, NullKeys
-from refill.planning.plan import PlanSettings, plan_keys
+from refill.domain.spec import KeyedRead
+from refill.planning.plan import PlanSettings
 from tests.integration.postgres_source.conftest import Bed
 from tests.servers.postgres import PostgresServer
+from tests.specs import slices_of
 
 _TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=8)
 _FLOATS = st.sampled_from(["0", "-0", "NaN", "Infinity", "-Infinity", "5e-324", "0.1"]) | st.floats(
@@ -96,8 +97,8 @@ def test_a_key_is_in_exactly_one_slice(shared: Bed, key_type: str) -> None:
         shared.sql.execute("DROP TABLE IF EXISTS keyed")
         shared.sql.execute(f'CREATE TABLE keyed ("n" {key_type}, "ORDER" integer)')
         _insert(shared.sql, [(key, number) for number, key in enumerate(keys)])
-        spec = shared.spec("keyed", sort_columns=("n",), columns=("ORDER",))
-        _assert_each_once(shared, spec, len(keys))
+        read = shared.reading("keyed", sort_columns=("n",), columns=("ORDER",))
+        _assert_each_once(shared, read, len(keys))
 
     each_is_read_once()
 
@@ -119,8 +120,8 @@ def test_a_composite_key_is_in_exactly_one_slice(shared: Bed, types: tuple[str, 
         shared.sql.execute("DROP TABLE IF EXISTS keyed")
         shared.sql.execute(f"CREATE TABLE keyed (a {types[0]}, b {types[1]}, c integer)")
         _insert(shared.sql, [(*key, number) for number, key in enumerate(keys)])
-        spec = shared.spec("keyed", sort_columns=("a", "b"), columns=("c",))
-        _assert_each_once(shared, spec, len(keys))
+        read = shared.reading("keyed", sort_columns=("a", "b"), columns=("c",))
+        _assert_each_once(shared, read, len(keys))
 
     each_is_read_once()
 
@@ -132,14 +133,14 @@ def test_a_start_and_an_end_are_both_inside(shared: Bed) -> None:
         "INSERT INTO part SELECT timestamptz '2024-01-01' + n * interval '1 hour', n "
         "FROM generate_series(0, 999) n"
     )
-    spec = shared.spec(
+    read = shared.reading(
         "part",
         sort_columns=("at",),
         columns=("n",),
         start_position="2024-01-02T00:00:00Z",
         end_position="2024-01-03T00:00:00Z",
     )
-    found = _numbers(shared, spec)
+    found = _numbers(shared, read)
     assert sorted(found) == list(range(24, 49))
 
 
@@ -147,18 +148,18 @@ def test_a_nullable_composite_type_is_read_with_its_half_empty_values(shared: Be
     shared.sql.execute("DROP TABLE IF EXISTS halves")
     shared.sql.execute("CREATE TABLE halves (p pair, n integer)")
     _insert(shared.sql, [("(1,)", 0), ("(,)", 1), (None, 2), ("(1,a)", 3)], "halves")
-    spec = shared.spec("halves", sort_columns=("p",), columns=("n",))
-    assert sorted(_numbers(shared, spec)) == [0, 1, 2, 3]
+    read = shared.reading("halves", sort_columns=("p",), columns=("n",))
+    assert sorted(_numbers(shared, read)) == [0, 1, 2, 3]
 
 
 def test_a_slice_open_on_both_sides_and_the_rest_are_the_whole_table(shared: Bed) -> None:
     shared.sql.execute("DROP TABLE IF EXISTS ends")
     shared.sql.execute("CREATE TABLE ends (a integer, b integer, n integer)")
     _insert(shared.sql, [(1, None, 0), (None, 1, 1), (1, 1, 2), (None, None, 3)], "ends")
-    spec = shared.spec("ends", sort_columns=("a", "b"), columns=("n",))
-    inner = [row["n"] for row in shared.rows(spec, KeyRange())]
-    above = [row["n"] for row in shared.rows(spec, KeyRange(lower=("0", "0")))]
-    rest = [row["n"] for row in shared.rows(spec, NullKeys())]
+    read = shared.reading("ends", sort_columns=("a", "b"), columns=("n",))
+    inner = [row["n"] for row in shared.rows(read, KeyRange())]
+    above = [row["n"] for row in shared.rows(read, KeyRange(lower=("0", "0")))]
+    rest = [row["n"] for row in shared.rows(read, NullKeys())]
     assert (inner, above, sorted(rest)) == ([2], [2], [0, 1, 3])
 
 
@@ -172,14 +173,13 @@ def _insert(sql: psycopg.Connection[Any], rows: list[Any], table: str = "keyed")
     sql.execute(f"INSERT INTO {table} VALUES {values}".encode())
 
 
-def _assert_each_once(bed: Bed, spec: Spec, count: int) -> None:
-    found = Counter(_numbers(bed, spec))
+def _assert_each_once(bed: Bed, read: KeyedRead, count: int) -> None:
+    found = Counter(_numbers(bed, read))
     assert found == Counter(range(count))
 
 
-def _numbers(bed: Bed, spec: Spec) -> list[int]:
-    bounds = bed.source.bounds(spec, 4096)
-    planned = plan_keys(bounds, spec, _SMALL)
+def _numbers(bed: Bed, read: KeyedRead) -> list[int]:
+    extents = slices_of(bed.source, read, _SMALL)
     return [
-        number for plan in planned for row in bed.rows(spec, plan.extent) for number in row.values()
+        number for extent in extents for row in bed.rows(read, extent) for number in row.values()
     ]

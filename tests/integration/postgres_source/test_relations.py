@@ -5,24 +5,21 @@ from typing import Any
 import pytest
 
 from refill.domain.errors import SourceChanged, SourceRefused
-from refill.domain.pipeline import Spec
 from refill.domain.slice import KeyRange, NullKeys, Whole
-from refill.planning.plan import PlanSettings, plan_keys, plan_pages
+from refill.domain.spec import KeyedRead
+from refill.domain.table import TableKind
+from refill.planning.plan import PlanSettings
 from tests.integration.postgres_source.conftest import Bed
 from tests.servers.postgres import PostgresServer
+from tests.specs import slices_of
 
 _SMALL = PlanSettings(slots=2, smallest_slice_rows=100)
 
 
-def read_all(bed: Bed, spec: Spec) -> tuple[int, list[dict[str, Any]]]:
+def read_all(bed: Bed, read: KeyedRead) -> tuple[int, list[dict[str, Any]]]:
     """(slices, rows), planned and read as a backfill does."""
-    if spec.sort_columns:
-        planned = plan_keys(bed.source.bounds(spec, 4096), spec, _SMALL)
-    else:
-        snapshot = bed.source.hold_snapshot(spec)
-        assert snapshot is not None
-        planned = plan_pages(bed.source.bounds(spec, 4096), snapshot, _SMALL)
-    return len(planned), [row for plan in planned for row in bed.rows(spec, plan.extent)]
+    extents = slices_of(bed.source, read, _SMALL)
+    return len(extents), [row for extent in extents for row in bed.rows(read, extent)]
 
 
 def numbers(rows: list[dict[str, Any]]) -> list[int]:
@@ -36,16 +33,15 @@ def test_partitions_are_sized_and_sampled_from_the_children(bed: Bed) -> None:
     bed.sql.execute("ALTER TABLE p2 DROP COLUMN dropped")
     bed.sql.execute("ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (1000) TO (MAXVALUE)")
     bed.sql.execute("INSERT INTO p SELECT i, i FROM generate_series(-500, 4499) i")
-    spec = bed.spec("p")
-    assert spec.table is not None
-    assert (spec.table.kind, spec.sort_columns) == ("p", ("id",))
-    bounds = bed.source.bounds(spec, 4096)
+    read = bed.reading("p")
+    assert (read.table.kind, read.sort_columns) == (TableKind.TABLE, ("id",))
+    bounds = bed.source.bounds(read, 4096)
     assert 2500 < bounds.rows_estimated < 10_000
     assert bounds.bytes_estimated > 100_000
-    slices, rows = read_all(bed, spec)
+    slices, rows = read_all(bed, read)
     assert slices > 3
     assert numbers(rows) == list(range(-500, 4500))
-    _, rows = read_all(bed, spec.model_copy(update={"sort_columns": ()}))
+    _, rows = read_all(bed, read.model_copy(update={"sort_columns": ()}))
     assert numbers(rows) == list(range(-500, 4500))
 
 
@@ -54,7 +50,7 @@ def test_a_parent_is_read_with_its_children_and_none_twice(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE child (extra text) INHERITS (parent)")
     bed.sql.execute("INSERT INTO parent SELECT generate_series(0, 99)")
     bed.sql.execute("INSERT INTO child SELECT generate_series(100, 199)")
-    _, rows = read_all(bed, bed.spec("parent"))
+    _, rows = read_all(bed, bed.reading("parent"))
     assert numbers(rows) == list(range(200))
 
 
@@ -63,16 +59,15 @@ def test_the_key_of_a_parent_is_not_that_of_its_children(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE child (extra text) INHERITS (parent)")
     bed.sql.execute("INSERT INTO parent SELECT i, 'own' FROM generate_series(0, 99) i")
     bed.sql.execute("INSERT INTO child SELECT i, 'below' FROM generate_series(50, 149) i")
-    spec = bed.spec("parent")
-    assert spec.table is not None
-    assert spec.table.key == ()
-    assert not any(column.not_null for column in spec.table.columns)
-    _, rows = read_all(bed, spec)
+    read = bed.reading("parent")
+    assert read.table.key == ()
+    assert all(column.nullable for column in read.table.columns)
+    _, rows = read_all(bed, read)
     assert numbers(rows) == sorted([*range(100), *range(50, 150)])
-    assert bed.source.bounds(bed.spec("parent", sort_columns=("t",)), 10).may_have_nulls
+    assert bed.source.bounds(bed.reading("parent", sort_columns=("t",)), 10).may_have_nulls
     bed.source.close()  # it holds the tables as they are
     bed.sql.execute("DROP TABLE child")
-    assert bed.spec("parent").sort_columns == ("id",)
+    assert bed.reading("parent").sort_columns == ("id",)
 
 
 def test_a_view_is_sliced_by_a_sort_column_with_its_nulls(bed: Bed) -> None:
@@ -80,23 +75,23 @@ def test_a_view_is_sliced_by_a_sort_column_with_its_nulls(bed: Bed) -> None:
     bed.sql.execute("INSERT INTO base SELECT i, i FROM generate_series(1, 20000) i")
     bed.sql.execute("ANALYZE base")
     bed.sql.execute("CREATE VIEW v AS SELECT nullif(id, 0) AS odd, * FROM base WHERE id > 1")
-    spec = bed.spec("v", sort_columns=("id",))
-    slices, rows = read_all(bed, spec)
+    read = bed.reading("v", sort_columns=("id",))
+    slices, rows = read_all(bed, read)
     assert slices > 2
     assert numbers(rows) == list(range(2, 20001))
     with pytest.raises(SourceRefused, match="give the backfill a sort_column"):
-        read_all(bed, bed.spec("v"))
+        read_all(bed, bed.reading("v"))
 
 
 def test_a_materialized_view_is_read_by_its_unique_index_or_its_pages(bed: Bed) -> None:
     bed.sql.execute("CREATE MATERIALIZED VIEW m AS SELECT i AS id FROM generate_series(1, 999) i")
-    _, rows = read_all(bed, bed.spec("m"))
+    _, rows = read_all(bed, bed.reading("m"))
     assert numbers(rows) == list(range(1, 1000))
-    _, rows = read_all(bed, bed.spec("m", sort_columns=("id",)))
+    _, rows = read_all(bed, bed.reading("m", sort_columns=("id",)))
     assert numbers(rows) == list(range(1, 1000))
     bed.sql.execute("REFRESH MATERIALIZED VIEW m WITH NO DATA")
     with pytest.raises(SourceRefused, match="has not been populated"):
-        bed.rows(bed.spec("m"), Whole())
+        bed.rows(bed.reading("m"), Whole())
 
 
 @pytest.mark.usefixtures("with_contrib")
@@ -113,7 +108,7 @@ def test_a_foreign_table_alone_and_as_a_partition(bed: Bed, postgres: PostgresSe
     bed.sql.execute("CREATE TABLE far (id integer PRIMARY KEY)")
     bed.sql.execute("INSERT INTO far SELECT generate_series(1, 500)")
     bed.sql.execute("CREATE FOREIGN TABLE near (id integer) SERVER here OPTIONS (table_name 'far')")
-    _, rows = read_all(bed, bed.spec("near", sort_columns=("id",)))
+    _, rows = read_all(bed, bed.reading("near", sort_columns=("id",)))
     assert numbers(rows) == list(range(1, 501))
     bed.sql.execute("CREATE TABLE far_nulls (id integer)")
     bed.sql.execute("INSERT INTO far_nulls VALUES (1), (NULL)")
@@ -121,7 +116,7 @@ def test_a_foreign_table_alone_and_as_a_partition(bed: Bed, postgres: PostgresSe
         "CREATE FOREIGN TABLE declared (id integer NOT NULL) SERVER here "
         "OPTIONS (table_name 'far_nulls')"
     )
-    declared = bed.spec("declared", sort_columns=("id",))
+    declared = bed.reading("declared", sort_columns=("id",))
     assert bed.source.bounds(declared, 10).may_have_nulls
     if bed.sql.info.server_version < 170_000:  # later ones take what was declared for a fact
         _, rows = read_all(bed, declared)
@@ -130,10 +125,10 @@ def test_a_foreign_table_alone_and_as_a_partition(bed: Bed, postgres: PostgresSe
     bed.sql.execute("CREATE TABLE low PARTITION OF mixed FOR VALUES FROM (MINVALUE) TO (1)")
     bed.sql.execute("INSERT INTO mixed VALUES (-1), (-2)")
     bed.sql.execute("ALTER FOREIGN TABLE near ALTER id SET NOT NULL")
-    assert not bed.source.bounds(bed.spec("mixed", sort_columns=("id",)), 10).may_have_nulls
+    assert not bed.source.bounds(bed.reading("mixed", sort_columns=("id",)), 10).may_have_nulls
     bed.sql.execute("ALTER TABLE mixed ATTACH PARTITION near FOR VALUES FROM (1) TO (MAXVALUE)")
-    assert bed.source.bounds(bed.spec("mixed", sort_columns=("id",)), 10).may_have_nulls
-    _, rows = read_all(bed, bed.spec("mixed", sort_columns=("id",)))
+    assert bed.source.bounds(bed.reading("mixed", sort_columns=("id",)), 10).may_have_nulls
+    _, rows = read_all(bed, bed.reading("mixed", sort_columns=("id",)))
     assert numbers(rows) == [-2, -1, *range(1, 501)]
 
 
@@ -189,9 +184,9 @@ def test_names_of_every_sort(bed: Bed) -> None:
             f"CREATE TABLE {target} ({columns}, PRIMARY KEY ({quoted[0]}, {quoted[9]}))"
         )
         bed.sql.execute(f"INSERT INTO {target} DEFAULT VALUES")
-        spec = bed.spec(table, 'Odd "schema')
-        assert spec.sort_columns == ("select", "n")
-        _, rows = read_all(bed, spec)
+        read = bed.reading(table, 'Odd "schema')
+        assert read.sort_columns == ("select", "n")
+        _, rows = read_all(bed, read)
         assert rows == [dict.fromkeys(names, 7)]
     found = bed.source.catalogue()
     assert {table.name for table in found} == set(names)
@@ -201,7 +196,7 @@ def test_sixteen_hundred_columns(bed: Bed) -> None:
     columns = ", ".join(f"c{number} smallint" for number in range(1600))
     bed.sql.execute(f"CREATE TABLE wide ({columns})")
     bed.sql.execute("INSERT INTO wide (c0, c1599) VALUES (1, 2)")
-    (row,) = bed.rows(bed.spec("wide"), Whole())
+    (row,) = bed.rows(bed.reading("wide"), Whole())
     assert (len(row), row["c0"], row["c1"], row["c1599"]) == (1600, 1, None, 2)
 
 
@@ -211,7 +206,7 @@ def test_rows_of_sixteen_megabytes_come_in_batches_of_few(bed: Bed) -> None:
         "INSERT INTO big SELECT i, repeat(chr(96 + i), 16000000), decode(repeat('ff', 100), 'hex') "
         "FROM generate_series(1, 5) i"
     )
-    batches = list(bed.source.read(bed.spec("big"), Whole()))
+    batches = list(bed.source.read(bed.reading("big"), Whole()))
     assert [batch.num_rows for batch in batches] == [1] * 5
     texts = [batch.column("t")[0].as_py() for batch in batches]
     assert sorted(text[0] for text in texts) == list("abcde")
@@ -221,19 +216,19 @@ def test_rows_of_sixteen_megabytes_come_in_batches_of_few(bed: Bed) -> None:
 def test_batches_are_bounded_however_many_rows_there_are(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE long (id integer PRIMARY KEY, t text)")
     bed.sql.execute("INSERT INTO long SELECT i, repeat('x', 1000) FROM generate_series(1, 30000) i")
-    batches = list(bed.source.read(bed.spec("long"), Whole()))
+    batches = list(bed.source.read(bed.reading("long"), Whole()))
     assert sum(batch.num_rows for batch in batches) == 30_000
     assert max(batch.nbytes for batch in batches) < 10_000_000
 
 
 def test_an_empty_table_a_table_of_one_row_and_one_without_columns(bed: Bed) -> None:
     bed.sql.execute("CREATE UNLOGGED TABLE empty (id integer PRIMARY KEY)")
-    assert read_all(bed, bed.spec("empty")) == (1, [])
-    assert bed.source.bounds(bed.spec("empty"), 10).rows_estimated == 0
+    assert read_all(bed, bed.reading("empty")) == (1, [])
+    assert bed.source.bounds(bed.reading("empty"), 10).rows_estimated == 0
     bed.sql.execute("INSERT INTO empty VALUES (1)")
-    assert read_all(bed, bed.spec("empty")) == (1, [{"id": 1}])
+    assert read_all(bed, bed.reading("empty")) == (1, [{"id": 1}])
     bed.sql.execute("CREATE TABLE keyless (id integer)")
-    assert read_all(bed, bed.spec("keyless")) == (1, [])
+    assert read_all(bed, bed.reading("keyless")) == (1, [])
 
 
 def test_generated_columns_are_read_and_dropped_ones_are_not(bed: Bed) -> None:
@@ -243,7 +238,7 @@ def test_generated_columns_are_read_and_dropped_ones_are_not(bed: Bed) -> None:
     )
     bed.sql.execute("ALTER TABLE made DROP COLUMN gone")
     bed.sql.execute("INSERT INTO made VALUES (1)")
-    assert bed.rows(bed.spec("made"), Whole()) == [{"id": 1, "twice": 2}]
+    assert bed.rows(bed.reading("made"), Whole()) == [{"id": 1, "twice": 2}]
 
 
 @pytest.mark.parametrize("analyzed", [True, False])
@@ -255,7 +250,7 @@ def test_the_size_is_known_before_anyone_analyzed(bed: Bed, analyzed: bool) -> N
     )
     if analyzed:
         bed.sql.execute("ANALYZE young")
-    bounds = bed.source.bounds(bed.spec("young"), 4096)
+    bounds = bed.source.bounds(bed.reading("young"), 4096)
     assert 7000 < bounds.rows_estimated < 14_000
 
 
@@ -263,9 +258,8 @@ def test_skewed_keys_are_cut_where_the_rows_are(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE skewed (id bigint PRIMARY KEY)")
     bed.sql.execute("INSERT INTO skewed SELECT generate_series(1, 20000)")
     bed.sql.execute("INSERT INTO skewed VALUES (9223372036854775807), (-9223372036854775808)")
-    spec = bed.spec("skewed")
-    planned = plan_keys(bed.source.bounds(spec, 4096), spec, _SMALL)
-    sizes = [len(bed.rows(spec, plan.extent)) for plan in planned]
+    read = bed.reading("skewed")
+    sizes = [len(bed.rows(read, extent)) for extent in slices_of(bed.source, read, _SMALL)]
     assert sum(sizes) == 20_002
     assert len(sizes) > 4
     assert max(sizes) < 3 * (sum(sizes) / len(sizes))
@@ -287,9 +281,9 @@ def test_where_pages_cannot_be_sampled_numbers_and_times_are_cut_in_strides(
     bed.sql.execute(f"INSERT INTO base SELECT i, {value} FROM generate_series(1, 2000) i")
     bed.sql.execute("ANALYZE base")
     bed.sql.execute("CREATE VIEW v AS SELECT * FROM base")
-    spec = bed.spec("v", sort_columns=("at",), columns=("id",))
-    assert len(bed.source.bounds(spec, 100).boundaries) > 90
-    _, rows = read_all(bed, spec)
+    read = bed.reading("v", sort_columns=("at",), columns=("id",))
+    assert len(bed.source.bounds(read, 100).boundaries) > 90
+    _, rows = read_all(bed, read)
     assert numbers(rows) == list(range(1, 2001))
 
 
@@ -297,10 +291,10 @@ def test_a_narrow_range_of_a_large_table_is_still_cut(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE large (id integer PRIMARY KEY, t text)")
     bed.sql.execute("ALTER TABLE large ALTER t SET STORAGE PLAIN")
     bed.sql.execute("INSERT INTO large SELECT i, repeat('x', 2000) FROM generate_series(1, 8000) i")
-    spec = bed.spec("large", columns=("id",), start_position="4000", end_position="4400")
-    bounds = bed.source.bounds(spec, 4096)
+    read = bed.reading("large", columns=("id",), start_position="4000", end_position="4400")
+    bounds = bed.source.bounds(read, 4096)
     assert len(bounds.boundaries) >= 64
-    _, rows = read_all(bed, spec)
+    _, rows = read_all(bed, read)
     assert numbers(rows) == list(range(4000, 4401))
 
 
@@ -308,50 +302,50 @@ def test_the_key_is_the_primary_key_else_a_whole_unique_index_over_not_null_colu
     bed: Bed,
 ) -> None:
     bed.sql.execute("CREATE TABLE k (a integer, b integer NOT NULL, c integer NOT NULL, d text)")
-    assert bed.spec("k").table.key == ()  # type: ignore[union-attr]
+    assert bed.reading("k").table.key == ()
     bed.sql.execute("CREATE UNIQUE INDEX ON k (a)")
     bed.sql.execute("CREATE UNIQUE INDEX ON k (b) WHERE c > 0")
     bed.sql.execute("CREATE UNIQUE INDEX ON k ((b + c))")
     bed.sql.execute("CREATE INDEX ON k (b)")
-    assert bed.spec("k").table.key == ()  # type: ignore[union-attr]
+    assert bed.reading("k").table.key == ()
     bed.sql.execute("CREATE UNIQUE INDEX ON k (c, b) INCLUDE (d)")
-    assert bed.spec("k").table.unique_key == ("c", "b")  # type: ignore[union-attr]
+    assert bed.reading("k").table.unique_key == ("c", "b")
     bed.sql.execute("ALTER TABLE k ADD PRIMARY KEY (b, a)")
-    assert bed.spec("k").table.key == ("b", "a")  # type: ignore[union-attr]
-    assert bed.spec("k").table.unique_key == ()  # type: ignore[union-attr]
+    assert bed.reading("k").table.key == ("b", "a")
+    assert bed.reading("k").table.unique_key == ()
 
 
 def test_nulls_in_a_sort_column_are_in_the_rest_slice(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE s (id integer, at timestamptz)")
     bed.sql.execute("INSERT INTO s VALUES (1, 'infinity'), (2, NULL), (3, now())")
-    spec = bed.spec("s", sort_columns=("at",), columns=("id",))
-    assert bed.source.bounds(spec, 10).may_have_nulls
-    assert numbers(bed.rows(spec, KeyRange())) == [1, 3]
-    assert numbers(bed.rows(spec, NullKeys())) == [2]
+    read = bed.reading("s", sort_columns=("at",), columns=("id",))
+    assert bed.source.bounds(read, 10).may_have_nulls
+    assert numbers(bed.rows(read, KeyRange())) == [1, 3]
+    assert numbers(bed.rows(read, NullKeys())) == [2]
 
 
 def test_what_was_frozen_and_is_no_longer_so_is_said(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE c (id integer PRIMARY KEY, n numeric(12,2), t text)")
     bed.sql.execute("INSERT INTO c VALUES (1, 2, 'x')")
-    spec = bed.spec("c")
-    bed.source.check(spec)
+    read = bed.reading("c")
+    bed.source.check(read)
     bed.sql.execute("ALTER TABLE c ADD COLUMN more integer")
-    bed.source.check(spec)
-    assert bed.rows(spec, Whole())[0].keys() == {"id", "n", "t"}
+    bed.source.check(read)
+    assert bed.rows(read, Whole())[0].keys() == {"id", "n", "t"}
     bed.sql.execute("ALTER TABLE c ALTER n TYPE numeric(14,4)")
-    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+    for use in (bed.source.check, lambda read: bed.rows(read, Whole())):
         with pytest.raises(SourceChanged, match=r"Column 'n' of public\.c"):
-            use(spec)
+            use(read)
     bed.sql.execute("ALTER TABLE c ALTER n TYPE numeric(12,2), ALTER id TYPE bigint")
-    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+    for use in (bed.source.check, lambda read: bed.rows(read, Whole())):
         with pytest.raises(SourceChanged, match=r"Column 'id' of public\.c"):
-            use(spec)
+            use(read)
     bed.sql.execute("ALTER TABLE c ALTER id TYPE integer")
     bed.sql.execute("ALTER TABLE c RENAME t TO u")
-    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+    for use in (bed.source.check, lambda read: bed.rows(read, Whole())):
         with pytest.raises(SourceChanged, match="start a new backfill"):
-            use(spec)
+            use(read)
     bed.sql.execute("DROP TABLE c")
-    for use in (bed.source.check, lambda spec: bed.rows(spec, Whole())):
+    for use in (bed.source.check, lambda read: bed.rows(read, Whole())):
         with pytest.raises(SourceChanged, match=r"public\.c"):
-            use(spec)
+            use(read)

@@ -7,30 +7,36 @@ import pytest
 
 from refill.connectors.postgres import source
 from refill.domain.errors import SnapshotLost, SourceUnavailable
-from refill.planning.plan import PlanSettings, plan_pages
+from refill.domain.slice import Extent
+from refill.domain.spec import KeyedRead
+from refill.planning.plan import PlanSettings
 from tests.integration.postgres_source.conftest import Bed
 from tests.waiting import until
 
 _SMALL = PlanSettings(slots=2, smallest_slice_rows=100)
 
 
+def pages_under(bed: Bed, read: KeyedRead, snapshot: str) -> list[Extent]:
+    bounds = bed.source.bounds(read, 10)
+    planned = bed.source.cut(read, bounds, _SMALL.slices_wanted(bounds), snapshot)
+    return [part.extent for part in planned]
+
+
 def test_a_table_without_a_key_is_read_as_it_was_when_the_snapshot_was_taken(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE heap (id integer)")
     bed.sql.execute("INSERT INTO heap SELECT generate_series(1, 5000)")
-    spec = bed.spec("heap")
-    snapshot = bed.source.hold_snapshot(spec)
+    read = bed.reading("heap")
+    snapshot = bed.source.hold_snapshot(read)
     assert snapshot is not None
     bed.sql.execute("UPDATE heap SET id = -id")
     bed.sql.execute("DELETE FROM heap WHERE id < -4000")
-    planned = plan_pages(bed.source.bounds(spec, 10), snapshot, _SMALL)
-    rows = [row for plan in planned for row in bed.rows(spec, plan.extent)]
+    extents = pages_under(bed, read, snapshot)
+    rows = [row for extent in extents for row in bed.rows(read, extent)]
     assert sorted(row["id"] for row in rows) == list(range(1, 5001))
-    assert bed.source.snapshot_alive()
     other = bed.open()
     bed.source.close()
-    assert not bed.source.snapshot_alive()
     with pytest.raises(SnapshotLost, match="Start a new backfill"):
-        list(other.read(spec, planned[0].extent))
+        list(other.read(read, extents[0]))
     other.close()
 
 
@@ -43,7 +49,7 @@ def test_a_table_that_is_read_by_its_pages_cannot_be_rewritten_meanwhile(
     bed.sql.execute("CREATE TABLE parts (id integer) PARTITION BY RANGE (id)")
     bed.sql.execute("CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (10)")
     rewrite = statement.format({"heap": "heap", "parts": "part"}[held])
-    bed.source.hold_snapshot(bed.spec(held))
+    bed.source.hold_snapshot(bed.reading(held))
     bed.sql.execute("SET lock_timeout = '200ms'")
     with pytest.raises(psycopg.errors.LockNotAvailable):
         bed.sql.execute(rewrite)
@@ -57,13 +63,13 @@ def test_a_table_that_is_being_rewritten_is_worth_another_try(
 ) -> None:
     monkeypatch.setattr(source, "LOCK_TIMEOUT", "200ms")
     bed.sql.execute("CREATE TABLE heap (id integer)")
-    spec = bed.spec("heap")
+    read = bed.reading("heap")
     bed.sql.execute("BEGIN")
     bed.sql.execute("TRUNCATE heap")
     with pytest.raises(SourceUnavailable, match=r"a snapshot of public\.heap: .*lock timeout"):
-        bed.source.hold_snapshot(spec)
+        bed.source.hold_snapshot(read)
     bed.sql.execute("COMMIT")
-    assert bed.source.hold_snapshot(spec) is not None
+    assert bed.source.hold_snapshot(read) is not None
 
 
 def test_a_slice_does_not_wait_for_ever_behind_somebody_who_waits_for_the_table(
@@ -72,10 +78,10 @@ def test_a_slice_does_not_wait_for_ever_behind_somebody_who_waits_for_the_table(
     monkeypatch.setattr(source, "LOCK_TIMEOUT", "200ms")
     bed.sql.execute("CREATE TABLE heap (id integer)")
     bed.sql.execute("INSERT INTO heap VALUES (1)")
-    spec = bed.spec("heap")
-    snapshot = bed.source.hold_snapshot(spec)
+    read = bed.reading("heap")
+    snapshot = bed.source.hold_snapshot(read)
     assert snapshot is not None
-    (planned,) = plan_pages(bed.source.bounds(spec, 10), snapshot, _SMALL)
+    (extent,) = pages_under(bed, read, snapshot)
 
     def rewrite() -> None:
         with psycopg.connect(bed.url, autocommit=True) as connection:
@@ -86,7 +92,7 @@ def test_a_slice_does_not_wait_for_ever_behind_somebody_who_waits_for_the_table(
     asked = "SELECT count(*) FROM pg_locks WHERE relation = 'heap'::regclass AND NOT granted"
     until(lambda: bed.sql.execute(asked).fetchone() == (1,), "somebody who waits", 10)
     with pytest.raises(SourceUnavailable, match=r"Could not read public\.heap: .*lock timeout"):
-        bed.rows(spec, planned.extent)
+        bed.rows(read, extent)
     bed.source.close()
     waiter.join(10)
     assert not waiter.is_alive()

@@ -156,7 +156,7 @@ def test_every_type_of_this_server_can_be_read_as_an_array_and_alone(bed: Bed) -
     columns = ", ".join(f"c{number} {name}" for number, name in enumerate(names))
     bed.sql.execute(f"CREATE TABLE every_type ({columns})")
     bed.sql.execute("INSERT INTO every_type DEFAULT VALUES")
-    assert bed.rows(bed.spec("every_type"), Whole()) == [
+    assert bed.rows(bed.reading("every_type"), Whole()) == [
         {f"c{number}": None for number in range(len(names))}
     ]
 
@@ -172,7 +172,7 @@ def test_an_instant_that_arrow_cannot_hold_is_an_error_and_not_another_instant(b
         bed.sql.execute("TRUNCATE late")
         bed.sql.execute("INSERT INTO late VALUES (%s)", (text,))
         with pytest.raises(Exception, match="'at' holds an instant after the year 294246"):
-            bed.rows(bed.spec("late"), Whole())
+            bed.rows(bed.reading("late"), Whole())
 
 
 def compare(bed: Bed, matrix: list[tuple[str, list[str]]]) -> None:
@@ -186,9 +186,9 @@ def compare(bed: Bed, matrix: list[tuple[str, list[str]]]) -> None:
         bed.sql.execute(
             f"INSERT INTO matrix VALUES (%s, {marks})".encode(), (row, *values), prepare=False
         )
-    spec = bed.spec("matrix")
-    schema = bed.source.schema(spec)
-    batches = list(bed.source.read(spec, Whole()))
+    read = bed.reading("matrix")
+    schema = bed.source.schema(read)
+    batches = list(bed.source.read(read, Whole()))
     assert all(batch.schema.equals(schema, check_metadata=True) for batch in batches)
     read = pa.Table.from_batches(batches).sort_by("id")
     read.validate(full=True)

@@ -14,7 +14,7 @@ from typing import Any
 from refill.domain.errors import EngineUnavailable
 from refill.settings import Settings
 from refill.spark.engine import SparkEngine
-from tests.integration.spark.orders import key_ticket, make_order, make_spec, make_ticket
+from tests.integration.spark.assignments import key_ticket, make_assignment, make_spec, make_ticket
 from tests.sheets import SHEETS
 
 
@@ -22,10 +22,10 @@ def main(remote: str, directory: Path) -> dict[str, Any]:
     settings = Settings(home=directory / "home", spark_remote=remote)
     engine = SparkEngine(settings, {SHEETS.type: SHEETS})
     engine.start()
-    fused = engine.run(make_order(directory, [make_ticket(n) for n in range(3)]))
+    fused = engine.run(make_assignment(directory, [make_ticket(n) for n in range(3)]))
     spec = make_spec(transform="select id, doc as body from source where id % 2 = 0")
-    (sql,) = engine.run(make_order(directory, [make_ticket(1)], spec=spec))
-    broken = make_order(directory, [key_ticket(1)], spec=spec, options={"read_fails_at": (1,)})
+    (sql,) = engine.run(make_assignment(directory, [make_ticket(1)], spec=spec))
+    broken = make_assignment(directory, [key_ticket(1)], spec=spec, options={"read_fails_at": (1,)})
     (failed,) = engine.run(broken)
     return {
         "fused": [receipt.outcome for receipt in fused],
@@ -37,7 +37,7 @@ def main(remote: str, directory: Path) -> dict[str, Any]:
 
 
 def _cancel(engine: SparkEngine, directory: Path) -> bool:
-    order = make_order(directory, [key_ticket(1)], options={"seconds": 60})
+    order = make_assignment(directory, [key_ticket(1)], options={"seconds": 60})
     cancelled = threading.Event()
 
     def run() -> None:

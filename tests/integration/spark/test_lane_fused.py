@@ -13,14 +13,20 @@ from refill.domain.slice import Outcome
 from refill.spark.engine import SparkEngine
 from refill.spark.lane_fused import RECEIPT_SCHEMA, PackTask
 from refill.spark.session import ignore_pandas_warning
-from tests.integration.spark.orders import DAY, key_ticket, make_order, make_spec, make_ticket
+from tests.integration.spark.assignments import (
+    DAY,
+    key_ticket,
+    make_assignment,
+    make_spec,
+    make_ticket,
+)
 from tests.sheets import SHEETS
 
 pytestmark = pytest.mark.spark
 
 
 def test_every_ticket_gets_its_receipt(spark_engine: SparkEngine, tmp_path: Path) -> None:
-    receipts = spark_engine.run(make_order(tmp_path, [make_ticket(n) for n in range(5)]))
+    receipts = spark_engine.run(make_assignment(tmp_path, [make_ticket(n) for n in range(5)]))
 
     assert [receipt.slice_id for receipt in receipts] == [0, 1, 2, 3, 4]
     assert {receipt.outcome for receipt in receipts} == {Outcome.DONE}
@@ -41,7 +47,7 @@ def test_a_failing_slice_does_not_stop_the_others(
         "superseded_at": (5,),
     }
     tickets = [make_ticket(n) for n in range(7)]
-    receipts = spark_engine.run(make_order(tmp_path, tickets, options=options))
+    receipts = spark_engine.run(make_assignment(tmp_path, tickets, options=options))
 
     outcomes = {receipt.slice_id: receipt for receipt in receipts}
     assert [outcomes[n].outcome for n in range(7)] == [
@@ -67,7 +73,7 @@ def test_a_failing_slice_does_not_stop_the_others(
 def test_a_sink_that_leaves_rows_behind_has_failed(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
-    order = make_order(tmp_path, [key_ticket(1)], options={"stops_early": True})
+    order = make_assignment(tmp_path, [key_ticket(1)], options={"stops_early": True})
     (receipt,) = spark_engine.run(order)
 
     assert receipt.outcome is Outcome.FAILED
@@ -76,7 +82,7 @@ def test_a_sink_that_leaves_rows_behind_has_failed(
 def test_after_its_time_a_pack_hands_the_rest_back(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
-    order = make_order(
+    order = make_assignment(
         tmp_path,
         [make_ticket(n) for n in range(4)],
         options={"seconds": 0.3},
@@ -91,14 +97,16 @@ def test_a_filter_makes_read_and_delivered_differ(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
     condition = Condition(column_name="id", operator=Operator.GE, comparison_value=1004)
-    order = make_order(tmp_path, [key_ticket(1)], spec=make_spec(filter=(condition,)))
+    order = make_assignment(tmp_path, [key_ticket(1)], spec=make_spec(filter=(condition,)))
     (receipt,) = spark_engine.run(order)
 
     assert (receipt.rows_read, receipt.rows_filtered, receipt.rows_delivered) == (10, 4, 6)
 
 
 def test_rows_a_second_are_held_to_the_limit(spark_engine: SparkEngine, tmp_path: Path) -> None:
-    order = make_order(tmp_path, [key_ticket(1)], options={"rows": 100}, max_rows_per_second=100)
+    order = make_assignment(
+        tmp_path, [key_ticket(1)], options={"rows": 100}, max_rows_per_second=100
+    )
     (receipt,) = spark_engine.run(order)
 
     assert receipt.rows_delivered == 100
@@ -109,17 +117,17 @@ def test_a_killed_python_worker_is_told_and_the_engine_goes_on(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
     with pytest.raises(EngineUnavailable):
-        spark_engine.run(make_order(tmp_path, [key_ticket(1)], options={"kills_at": (1,)}))
+        spark_engine.run(make_assignment(tmp_path, [key_ticket(1)], options={"kills_at": (1,)}))
 
     assert spark_engine.alive()
-    (receipt,) = spark_engine.run(make_order(tmp_path, [key_ticket(2)]))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [key_ticket(2)]))
     assert receipt.outcome is Outcome.DONE
 
 
 def test_a_pack_can_be_cancelled_from_another_thread(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
-    order = make_order(tmp_path, [key_ticket(1)], options={"seconds": 60})
+    order = make_assignment(tmp_path, [key_ticket(1)], options={"seconds": 60})
     ended: list[BaseException] = []
 
     def run() -> None:
@@ -140,7 +148,7 @@ def test_a_pack_can_be_cancelled_from_another_thread(
 
 def test_no_secret_shows_in_the_plan(spark_engine: SparkEngine, tmp_path: Path) -> None:
     ignore_pandas_warning()
-    order = make_order(tmp_path, [key_ticket(1)], options={"password": "hunter2"})
+    order = make_assignment(tmp_path, [key_ticket(1)], options={"password": "hunter2"})
     link = spark_engine._linked()
     frame = link.session.range(0, 1, 1, 1).mapInArrow(
         PackTask(order, SHEETS, SHEETS), RECEIPT_SCHEMA

@@ -8,11 +8,18 @@ import pytest
 
 from refill.connectors.kit.contract import Context
 from refill.domain.errors import TransformFailed
-from refill.domain.pipeline import Condition, Kind, Operator, Spec
+from refill.domain.pipeline import Condition, Kind, Operator
 from refill.domain.slice import Outcome, Receipt
+from refill.domain.spec import Spec
 from refill.spark import lane_sql
 from refill.spark.engine import SparkEngine
-from tests.integration.spark.orders import DAY, key_ticket, make_order, make_spec, make_ticket
+from tests.integration.spark.assignments import (
+    DAY,
+    key_ticket,
+    make_assignment,
+    make_spec,
+    make_ticket,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +31,7 @@ def staged(receipt: Receipt) -> Any:
 def test_the_sql_runs_over_each_slice(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select id, upper(name) as name from source where id % 2 = 0")
     tickets = [make_ticket(0), make_ticket(1)]
-    receipts = spark_engine.run(make_order(tmp_path, tickets, spec=spec, seconds_budget=60))
+    receipts = spark_engine.run(make_assignment(tmp_path, tickets, spec=spec, seconds_budget=60))
 
     assert [(r.rows_read, r.rows_filtered, r.rows_delivered) for r in receipts] == [(10, 5, 5)] * 2
     first = staged(receipts[0])
@@ -36,7 +43,7 @@ def test_what_passes_through_keeps_what_is_known_of_it(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
     spec = make_spec(transform="select id, doc as body, upper(doc) as doc, day from source")
-    (receipt,) = spark_engine.run(make_order(tmp_path, [key_ticket(800000)], spec=spec))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [key_ticket(800000)], spec=spec))
 
     schema = staged(receipt)["schema"]
     assert schema["id"] == {"pg_type": "bigint", "form": "plain", "type": "int64"}
@@ -49,7 +56,7 @@ def test_a_date_can_be_aggregated(spark_engine: SparkEngine, tmp_path: Path) -> 
     spec = make_spec(
         transform="select day, count(*) as rows, sum(id) as total from source group by day"
     )
-    (receipt,) = spark_engine.run(make_order(tmp_path, [make_ticket(3)], spec=spec))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [make_ticket(3)], spec=spec))
 
     assert (receipt.rows_read, receipt.rows_delivered) == (10, 1)
     assert staged(receipt)["rows"][0]["rows"] == 10
@@ -59,7 +66,7 @@ def test_rows_that_the_sql_drops_all_are_read_all_the_same(
     spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
     spec = make_spec(transform="select id from source where id < 0")
-    (receipt,) = spark_engine.run(make_order(tmp_path, [make_ticket(3)], spec=spec))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [make_ticket(3)], spec=spec))
 
     assert receipt.outcome is Outcome.DONE
     assert (receipt.rows_read, receipt.rows_filtered, receipt.rows_delivered) == (10, 10, 0)
@@ -67,7 +74,7 @@ def test_rows_that_the_sql_drops_all_are_read_all_the_same(
 
 def test_sql_that_needs_no_row_ends(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select id from source where false")
-    (receipt,) = spark_engine.run(make_order(tmp_path, [make_ticket(3)], spec=spec))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [make_ticket(3)], spec=spec))
 
     assert (receipt.outcome, receipt.rows_delivered) == (Outcome.DONE, 0)
 
@@ -75,7 +82,7 @@ def test_sql_that_needs_no_row_ends(spark_engine: SparkEngine, tmp_path: Path) -
 def test_the_filter_comes_before_the_sql(spark_engine: SparkEngine, tmp_path: Path) -> None:
     condition = Condition(column_name="id", operator=Operator.GE, comparison_value=1004)
     spec = make_spec(transform="select count(*) as rows from source", filter=(condition,))
-    (receipt,) = spark_engine.run(make_order(tmp_path, [key_ticket(1)], spec=spec))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [key_ticket(1)], spec=spec))
 
     assert staged(receipt)["rows"] == [{"rows": 6}]
     assert receipt.rows_read == 10
@@ -83,7 +90,7 @@ def test_the_filter_comes_before_the_sql(spark_engine: SparkEngine, tmp_path: Pa
 
 def test_a_read_that_fails_keeps_its_reason(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select id from source")
-    order = make_order(
+    order = make_assignment(
         tmp_path,
         [key_ticket(1), key_ticket(2)],
         spec=spec,
@@ -104,7 +111,7 @@ def test_a_read_that_fails_keeps_its_reason(spark_engine: SparkEngine, tmp_path:
 
 def test_a_write_that_fails_keeps_its_reason(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select id from source")
-    order = make_order(tmp_path, [key_ticket(1)], spec=spec, options={"write_fails_at": (1,)})
+    order = make_assignment(tmp_path, [key_ticket(1)], spec=spec, options={"write_fails_at": (1,)})
     (receipt,) = spark_engine.run(order)
 
     assert receipt.fault is not None
@@ -114,7 +121,7 @@ def test_a_write_that_fails_keeps_its_reason(spark_engine: SparkEngine, tmp_path
 
 def test_data_that_breaks_the_sql_fails_for_good(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spec = make_spec(transform="select cast(name as int) as n from source")
-    (receipt,) = spark_engine.run(make_order(tmp_path, [key_ticket(1)], spec=spec))
+    (receipt,) = spark_engine.run(make_assignment(tmp_path, [key_ticket(1)], spec=spec))
 
     assert receipt.fault is not None
     assert (receipt.fault.code, receipt.fault.transient) == ("transform_failed", False)

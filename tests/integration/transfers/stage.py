@@ -29,6 +29,7 @@ from refill.service.identity import new_uid
 from refill.settings import Settings
 from refill.store.port import PackLimits, PlannedSlice, Store
 from tests.servers.postgres import free_port
+from tests.specs import pg_column
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -36,11 +37,11 @@ ORDERS = Table(
     schema_name="public",
     name="orders",
     columns=(
-        Column(name="id", type="bigint", oid=20, not_null=True),
-        Column(name="day", type="date", oid=1082),
-        Column(name="at", type="timestamp with time zone", oid=1184),
+        pg_column(name="id", type="bigint", oid=20, not_null=True),
+        pg_column(name="day", type="date", oid=1082),
+        pg_column(name="at", type="timestamp with time zone", oid=1184),
         Column(name="amount", type="numeric(12,2)", oid=1700),
-        Column(name="note", type="text", oid=25),
+        pg_column(name="note", type="text", oid=25),
     ),
     primary_key=("id",),
 )

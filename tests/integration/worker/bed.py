@@ -11,8 +11,9 @@ from uuid import uuid4
 from refill.connectors.kit.contract import Connector, Context
 from refill.connectors.kit.registry import load_connectors
 from refill.domain.backfill import Backfill, Status
-from refill.domain.pipeline import Database, Destination, Kind, Spec, Transfer
+from refill.domain.pipeline import Database, Destination, Kind, Transfer
 from refill.domain.slice import Receipt
+from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
 from refill.settings import Settings
 from refill.spark.engine import SparkEngine
@@ -21,6 +22,7 @@ from refill.store.open import open_store
 from refill.store.port import NewBackfill, Store
 from refill.worker import Worker
 from tests.sheets import SHEETS, TABLE
+from tests.specs import build_spec
 from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -123,7 +125,7 @@ class Bed:
                 kind=Kind.TRANSFER,
                 pipeline_id=str(transfer.id),
                 pipeline_name=transfer.name,
-                spec=Spec(
+                spec=build_spec(
                     **{
                         "kind": Kind.TRANSFER,
                         "database_id": transfer.database_id,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from refill.connectors.kit.contract import Context
-from refill.domain.pipeline import Spec
 from refill.domain.slice import Receipt
+from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
 from refill.packs.engine import Engine
 from refill.packs.run import run_pack

@@ -9,13 +9,14 @@ from uuid import uuid4
 import pytest
 
 from refill.domain.backfill import Backfill, Status
-from refill.domain.pipeline import Kind, Sink, Spec
+from refill.domain.pipeline import Kind, Sink
 from refill.store.port import NewBackfill
 from tests.integration.worker.bed import NOW
 from tests.integration.worker.dying import InlineBed, doomed
 from tests.servers.kafka import KafkaServer
 from tests.servers.read_committed import read_committed
 from tests.sheets import TABLE
+from tests.specs import build_spec
 from tests.waiting import until
 
 SLICES, ROWS = 4, 10  # what the made-up source plans for one slot, and rows of each
@@ -36,7 +37,7 @@ def backfill_to(bed: InlineBed, kafka: KafkaServer, topic: str) -> Backfill:
             updated_at=NOW,
         )
     )
-    spec = Spec(
+    spec = build_spec(
         kind=Kind.SINK,
         database_id=database.id,
         database_type="sheets",

@@ -4,8 +4,9 @@ import pytest
 
 from refill.domain.backfill import ACTIVE, TRANSITIONS, Backfill, Counters, Status
 from refill.domain.errors import Conflict
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.progress import measure_progress
+from tests.specs import build_spec
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -18,7 +19,7 @@ def make_backfill(**changes: object) -> Backfill:
         "kind": Kind.SINK,
         "pipeline_id": "s",
         "pipeline_name": "orders",
-        "spec": Spec(
+        "spec": build_spec(
             kind=Kind.SINK,
             database_id="d",
             database_type="postgres",

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refill.connectors.kit.envelope import Envelope
-from refill.domain.slice import CtidRange, Ticket
-from refill.domain.table import Column, Table
+from refill.domain.slice import NativeExtent, Ticket
+from refill.domain.table import Table
 from tests.integration.messages.orders import make_job, make_ticket
+from tests.specs import pg_column
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 KEYS = pa.schema([pa.field("a", pa.string()), pa.field("b", pa.string())])
 
 
 def keyed_by(*names: str) -> Table:
-    columns = tuple(Column(name=name, type="text", oid=25) for name in ("a", "b"))
+    columns = tuple(pg_column(name=name, type="text", oid=25) for name in ("a", "b"))
     return Table(schema_name="public", name="pairs", columns=columns, primary_key=names)
 
 
@@ -91,7 +92,7 @@ def test_colons_and_backslashes_in_a_key_are_escaped() -> None:
 def test_a_table_without_a_key_goes_by_slice_and_place() -> None:
     job = make_job(table=keyed_by())
     batch = pairs([("x", "y"), ("x", "y")])
-    pages = CtidRange(relation="p", first_page=0, end_page=None, snapshot="s")
+    pages = NativeExtent(label="pages", same_order=True, native={"first": 0})
     envelope = Envelope(job, in_pages(make_ticket(3), pages), batch.schema)
     first, second = envelope.wrap(batch), envelope.wrap(batch)
     assert first.key is None
@@ -110,7 +111,7 @@ def test_a_view_without_a_key_is_never_taken_for_what_an_older_attempt_sent() ->
     assert not set(first.idempotency_key) & set(again.idempotency_key)
 
 
-def in_pages(ticket: Ticket, pages: CtidRange) -> Ticket:
+def in_pages(ticket: Ticket, pages: NativeExtent) -> Ticket:
     return ticket.model_copy(update={"extent": pages})
 
 

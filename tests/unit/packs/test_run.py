@@ -10,14 +10,15 @@ import pytest
 
 from refill.connectors.kit.contract import Context, Job, Sink, Source, Written
 from refill.domain.errors import SinkRefused, SourceUnavailable, TooManyRejects
-from refill.domain.pipeline import Condition, Operator, Spec
+from refill.domain.pipeline import Condition, Operator
 from refill.domain.slice import REJECTS_KEPT, Dated, Outcome, Receipt, Reject, Ticket, Whole
+from refill.domain.spec import DatedRead, QueryRead
 from refill.packs.assignment import Assignment
 from refill.packs.faults import failure
 from refill.packs.pool import Pool
 from refill.packs.receipts import receipt_of
 from refill.packs.run import PackRun, contiguous
-from tests.integration.spark.orders import key_ticket, make_order, make_spec, make_ticket
+from tests.integration.spark.assignments import key_ticket, make_assignment, make_spec, make_ticket
 from tests.sheets import SheetOptions, SheetSink, SheetSource
 
 CONTEXT = Context(team_id=1, files_root="/nowhere")
@@ -65,10 +66,10 @@ class TellingSource(SheetSource):
         self._ends_badly = ends_badly
 
     def read_dates(
-        self, spec: Spec, dates: Sequence[date]
+        self, read: DatedRead | QueryRead, dates: Sequence[date]
     ) -> Iterator[tuple[date, Iterator[pa.RecordBatch]]]:
         try:
-            yield from super().read_dates(spec, dates)
+            yield from super().read_dates(read, dates)
             if self._ends_badly:
                 raise SourceUnavailable("The source went away.")
         finally:
@@ -104,7 +105,7 @@ def run(order: Assignment, source: Source, sink: Sink) -> list[Receipt]:
 def test_a_reading_is_closed_before_a_failure_drops_its_source(tmp_path: Path) -> None:
     source = TellingSource()
     sink = SheetSink(SheetOptions(path=str(tmp_path), write_fails_at=(1,)), CONTEXT)
-    receipts = run(make_order(tmp_path, [make_ticket(1), make_ticket(2)]), source, sink)
+    receipts = run(make_assignment(tmp_path, [make_ticket(1), make_ticket(2)]), source, sink)
     assert [receipt.outcome for receipt in receipts] == [Outcome.FAILED, Outcome.DONE]
     assert source.closed[:2] == ["reading", "source"]
 
@@ -114,7 +115,9 @@ def test_each_slice_of_a_pack_may_reject_what_the_earlier_ones_left(
     tmp_path: Path, make: Callable[[int], Ticket]
 ) -> None:
     sink = PickySink()
-    order = make_order(tmp_path, [make(n) for n in (1, 2, 3, 4)], spec=make_spec(max_rejects=5))
+    order = make_assignment(
+        tmp_path, [make(n) for n in (1, 2, 3, 4)], spec=make_spec(max_rejects=5)
+    )
     receipts = run(order, TellingSource(), sink)
     assert sink.allowed == [5, 3, 1, 0]
     outcomes = [Outcome.DONE, Outcome.DONE, Outcome.FAILED, Outcome.FAILED]
@@ -125,7 +128,7 @@ def test_each_slice_of_a_pack_may_reject_what_the_earlier_ones_left(
 def test_what_dates_rejected_that_were_not_read_well_is_not_counted(tmp_path: Path) -> None:
     sink = PickySink()
     tickets = [make_ticket(n) for n in (1, 2, 4)]
-    order = make_order(tmp_path, tickets, spec=make_spec(max_rejects=5))
+    order = make_assignment(tmp_path, tickets, spec=make_spec(max_rejects=5))
     receipts = run(order, TellingSource(ends_badly=True), sink)
     assert [receipt.outcome is Outcome.DONE for receipt in receipts] == [False, False, True]
     assert sink.allowed == [5, 3, 5]
@@ -140,6 +143,8 @@ def test_what_was_delivered_before_stands_whatever_is_left() -> None:
 def test_a_filter_that_cannot_be_made_fails_every_slice(tmp_path: Path) -> None:
     """Not the first alone: the next one would be delivered unfiltered."""
     gone = Condition(column_name="gone", operator=Operator.EQ, comparison_value=1)
-    order = make_order(tmp_path, [key_ticket(1), key_ticket(2)], spec=make_spec(filter=(gone,)))
+    order = make_assignment(
+        tmp_path, [key_ticket(1), key_ticket(2)], spec=make_spec(filter=(gone,))
+    )
     receipts = run(order, TellingSource(), PickySink())
     assert [receipt.outcome for receipt in receipts] == [Outcome.FAILED, Outcome.FAILED]

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from refill.connectors.postgres.quoting import (
     bind_date,
-    has_bound_date,
     identifier,
     literal,
     qualified,
@@ -73,4 +72,3 @@ def test_several_parts_make_a_row_and_one_does_not() -> None:
 )
 def test_a_bound_date_is_found_outside_strings_names_and_comments(query: str, bound: str) -> None:
     assert bind_date(query, DAY) == bound
-    assert has_bound_date(query) == (BOUND in bound)

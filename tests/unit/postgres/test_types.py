@@ -5,14 +5,16 @@ from decimal import Decimal, localcontext
 import pyarrow as pa
 import pytest
 
+from refill.connectors.kit.fields import FieldNote, Form, note_of
 from refill.connectors.postgres.types import form_of, nan_value
 from refill.connectors.postgres.values import field_of
-from refill.domain.table import Column
+from refill.domain.table import Column, Family
+from tests.specs import pg_column
 
 
 def numeric(digits: int, scale: int) -> Column:
     typmod = ((digits << 16) | (scale & 0x7FF)) + 4
-    return Column(name="n", type=f"numeric({digits},{scale})", oid=1700, typmod=typmod)
+    return pg_column(name="n", type=f"numeric({digits},{scale})", oid=1700, typmod=typmod)
 
 
 @pytest.mark.parametrize(
@@ -45,18 +47,20 @@ def test_a_numeric_that_fits_is_a_decimal_with_a_place_for_nan(
 
 
 def test_a_domain_is_read_as_what_is_under_it() -> None:
-    domain = Column(name="d", type="flag", oid=99_999, kind="d", base_oid=16)
+    domain = pg_column(name="d", type="flag", oid=99_999, kind="d", base_oid=16)
     assert field_of(domain).type == pa.bool_()
     assert field_of(domain).metadata[b"pg_type"] == b"flag"
 
 
 def test_a_type_nobody_listed_is_text() -> None:
-    vector = Column(name="v", type="vector(3)", oid=77_777, extension="vector")
+    vector = pg_column(name="v", type="vector(3)", oid=77_777, extension="vector")
     assert form_of(vector).select == "{}::text"
-    assert field_of(vector).metadata == {b"pg_type": b"vector(3)", b"form": b"text"}
+    assert note_of(field_of(vector)) == FieldNote(
+        family=Family.OTHER, form=Form.TEXT, system="pg", native_type="vector(3)"
+    )
 
 
 def test_an_array_of_enums_or_citext_is_text_and_not_their_bytes() -> None:
-    labels = Column(name="e", type="mood[]", oid=55_555, element_oid=44_444)
-    words = Column(name="c", type="citext[]", oid=5, element_oid=4, extension="citext")
+    labels = pg_column(name="e", type="mood[]", oid=55_555, element_oid=44_444)
+    words = pg_column(name="c", type="citext[]", oid=5, element_oid=4, extension="citext")
     assert form_of(labels).select == form_of(words).select == "{}::text"

@@ -11,14 +11,15 @@ import pytest
 from refill.clock import system_clock
 from refill.connectors.kit.contract import Connector, Options
 from refill.domain.pipeline import Database
-from refill.domain.table import Column, Table
+from refill.domain.table import Table
 from refill.service import catalogue as module
 from refill.service.catalogue import Catalogue
 from refill.settings import Settings
+from tests.specs import pg_column
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STORED = Table(
-    schema_name="public", name="orders", columns=(Column(name="id", type="int", oid=23),)
+    schema_name="public", name="orders", columns=(pg_column(name="id", type="int", oid=23),)
 )
 
 

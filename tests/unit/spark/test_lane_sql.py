@@ -10,7 +10,7 @@ import pytest
 from refill.connectors.kit.contract import Job
 from refill.domain.slice import Outcome, Receipt, Ticket
 from refill.spark.lane_sql import SqlLane
-from tests.integration.spark.orders import key_ticket, make_order, make_spec
+from tests.integration.spark.assignments import key_ticket, make_assignment, make_spec
 from tests.sheets import SHEETS
 
 
@@ -36,7 +36,7 @@ def test_each_slice_of_a_pack_may_reject_what_the_earlier_ones_left(
 
     monkeypatch.setattr(SqlLane, "_run", write)
     spec = make_spec(transform="select id from source", max_rejects=3)
-    order = make_order(tmp_path, [key_ticket(n) for n in (1, 2, 3)], spec=spec)
+    order = make_assignment(tmp_path, [key_ticket(n) for n in (1, 2, 3)], spec=spec)
     link: Any = NoSpark()
     receipts = SqlLane(link, order, SHEETS, SHEETS, lambda: False).run()
     assert len(receipts) == 3

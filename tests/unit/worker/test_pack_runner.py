@@ -11,7 +11,7 @@ import pytest
 from refill.connectors.kit.contract import Connector, Context, Job, Options, Sink, Written
 from refill.domain.backfill import Backfill, Status
 from refill.domain.errors import RefillError, SinkRefused, Superseded
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Outcome, Receipt, Slice, Ticket, Whole
 from refill.packs.pool import Pool
@@ -20,9 +20,10 @@ from refill.store.port import ClaimedSlice, Finished, Pack
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.in_flight import InFlight
 from refill.worker.pack_runner import PackRunner
+from tests.specs import build_spec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SPEC = Spec(
+SPEC = build_spec(
     kind=Kind.SINK,
     database_id="d",
     database_type="shut",

@@ -12,13 +12,14 @@ from refill.connectors.kit.contract import Connector, Context, Job, Options, Sin
 from refill.domain import pipeline
 from refill.domain.backfill import Backfill, Status
 from refill.domain.errors import SinkUnavailable
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Receipt, Slice, Ticket, Whole
 from refill.packs.pool import Pool
 from refill.settings import Settings
 from refill.store.port import ClaimedSlice, Finished, Unsure
 from refill.worker.ends import EndsFinder
 from refill.worker.reconciler import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, Reconciler
+from tests.specs import build_spec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GOING_ON = threading.Event()
@@ -71,7 +72,7 @@ class OneBackfillStore:
 
     def list_unsure(self, sink_types: Collection[str]) -> tuple[Unsure, ...]:
         assert sink_types == {"oracle"}
-        spec = Spec(
+        spec = build_spec(
             kind=Kind.SINK,
             database_id="d",
             database_type="oracle",

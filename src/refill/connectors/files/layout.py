@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 from refill.connectors.kit.contract import Job
-from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import Dated, Ticket
+from refill.domain.spec import SinkSpec, Spec, TransferSpec
 
 _UNSAFE = re.compile(r"[%/\\\x00-\x1f\x7f]")
 _STAGING = re.compile(r"_(?P<unit>[^~]+)~(\d+)\.(\d+)\.([0-9a-f]{8})\.(\d+)\.([0-9A-Za-z-]+)")
@@ -30,21 +30,21 @@ def file_name(text: str) -> str:
 def origin(spec: Spec) -> str:
     """Fences and backfills' numbers only compare within one store, whose ids these are: a store
     made anew counts from one again, over files that an older one left."""
-    identity = spec.sink_id or spec.database_id
+    identity = spec.sink_id if isinstance(spec, SinkSpec) else spec.database_id
     return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
-def set_name(spec: Spec) -> str:
+def set_name(spec: SinkSpec) -> str:
     """A sink's set of files. A partial backfill has one of its own, beside the table's."""
-    assert spec.table is not None
+    read = spec.read
     # a dot inside either name must not look like the one between them
-    names = (spec.table.schema_name, spec.table.name)
+    names = (read.table.schema_name, read.table.name)
     name = ".".join(file_name(part).replace(".", "%2E") for part in names)
-    if spec.start_position is None and spec.end_position is None:
+    if not read.partial:
         return name
-    bounds = f"{spec.start_position or ''}..{spec.end_position or ''}"
-    if spec.sort_columns != spec.table.key:
-        bounds = f"{','.join(spec.sort_columns)}:{bounds}"
+    bounds = f"{read.start_position or ''}..{read.end_position or ''}"
+    if read.sort_columns != read.table.key:
+        bounds = f"{','.join(read.sort_columns)}:{bounds}"
     if len(file_name(bounds).encode()) > _LONGEST_RANGE:
         bounds = hashlib.sha256(bounds.encode()).hexdigest()[:16]
     return f"{name}@{file_name(bounds)}"
@@ -60,7 +60,7 @@ class Generation:
 
     @classmethod
     def of(cls, job: Job) -> "Generation":
-        return cls(set_name(job.spec), origin(job.spec), job.backfill_id)
+        return cls(set_name(job.sink_spec), origin(job.spec), job.backfill_id)
 
     @classmethod
     def parse(cls, name: str | None) -> "Generation | None":
@@ -129,8 +129,8 @@ def unit_name(ticket: Ticket) -> str:
 def base_names(path: str, spec: Spec) -> tuple[str, ...]:
     """The folder below the team's root that holds a transfer's dates, or a sink's sets."""
     names = tuple(path.split("/"))
-    if spec.kind is Kind.TRANSFER:
-        return (*names, file_name(spec.destination_table or ""))
+    if isinstance(spec, TransferSpec):
+        return (*names, file_name(spec.destination_table))
     return names
 
 

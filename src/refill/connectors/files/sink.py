@@ -18,8 +18,8 @@ from refill.connectors.files.layout import (
 )
 from refill.connectors.kit.contract import Context, Job, Sink, Written
 from refill.domain.errors import SinkRefused, Superseded
-from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, Receipt, Ticket
+from refill.domain.spec import SinkSpec, TransferSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,13 +41,13 @@ class FilesSink(Sink):
 
     def prepare(self, job: Job, schema: "pa.Schema") -> None:
         with self._errors(), self._base(base_names(self._options.path, job.spec), create=True) as b:
-            if job.spec.kind is Kind.SINK:
+            if isinstance(job.spec, SinkSpec):
                 Generations(b, Generation.of(job)).remove_overtaken()
 
     def stage(self, job: Job, tickets: Sequence[Ticket]) -> list[str | None]:
         names = base_names(self._options.path, job.spec)
         with self._errors(), self._base(names, create=True) as base:
-            if job.spec.kind is Kind.SINK:
+            if isinstance(job.spec, SinkSpec):
                 generations = Generations(base, Generation.of(job))
                 if not generations.check_open():
                     return [None] * len(tickets)
@@ -127,14 +127,14 @@ class FilesSink(Sink):
         return True
 
     def seal(self, job: Job) -> None:
-        if job.spec.kind is not Kind.SINK:
+        if isinstance(job.spec, TransferSpec):
             return
         with self._errors(), self._base(base_names(self._options.path, job.spec), create=True) as b:
             Generations(b, Generation.of(job)).seal()
 
     def discard(self, job: Job) -> None:
         with self._errors(), self._base(base_names(self._options.path, job.spec), create=True) as b:
-            if job.spec.kind is Kind.SINK:
+            if isinstance(job.spec, SinkSpec):
                 Generations(b, Generation.of(job)).discard()
                 return
             there = set(b.names())

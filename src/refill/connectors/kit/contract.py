@@ -15,19 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from refill.domain.pipeline import Spec
-from refill.domain.slice import (
-    CtidRange,
-    Dated,
-    KeyRange,
-    NullKeys,
-    Receipt,
-    Reject,
-    Ticket,
-    Whole,
-)
+from refill.domain.errors import Misconfigured
+from refill.domain.slice import Dated, Extent, Receipt, Reject, Ticket, Whole
+from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read, SinkSpec, Spec
 from refill.domain.table import Column, Table
 from refill.planning.bounds import Bounds
+from refill.planning.plan import PlannedExtent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +63,13 @@ class Job:
     team_id: int
     spec: Spec
 
+    @property
+    def sink_spec(self) -> SinkSpec:
+        """For systems that take messages, which only sinks deliver."""
+        if not isinstance(self.spec, SinkSpec):
+            raise Misconfigured(f"{self.spec.sink_type} takes what a sink delivers, and no dates.")
+        return self.spec
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -106,38 +106,40 @@ class Source(ABC):
         """The columns that a query with a bound :date returns, without running it."""
 
     @abstractmethod
-    def check(self, spec: Spec) -> None:
-        """SourceChanged when what the spec froze is no longer so."""
+    def check(self, read: Read) -> None:
+        """SourceChanged when what was frozen is no longer so."""
 
     @abstractmethod
-    def bounds(self, spec: Spec, boundaries_wanted: int) -> Bounds:
+    def bounds(self, read: KeyedRead, boundaries_wanted: int) -> Bounds:
         """Size estimate and a sorted sample of keys; never counts, sorts or scans the table."""
 
+    def cut(
+        self, read: KeyedRead, bounds: Bounds, slices: int, snapshot: str | None
+    ) -> tuple[PlannedExtent, ...]:
+        """A table without a key in about so many parts of the source's own, for tables whose
+        `keyless` says that it can. `snapshot`: what `hold_snapshot` returned; None: a preview."""
+        return (PlannedExtent(extent=Whole(), rows_estimated=bounds.rows_estimated),)
+
     @abstractmethod
-    def schema(self, spec: Spec) -> "pa.Schema":
+    def schema(self, read: Read) -> "pa.Schema":
         """The schema of the batches that `read` yields; needs no connection."""
 
     @abstractmethod
-    def read(
-        self, spec: Spec, extent: KeyRange | NullKeys | CtidRange | Dated | Whole
-    ) -> Iterator["pa.RecordBatch"]:
+    def read(self, read: Read, extent: Extent) -> Iterator["pa.RecordBatch"]:
         """The rows of one slice. Closing the iterator stops the reading."""
 
     def read_dates(
-        self, spec: Spec, dates: Sequence[date]
+        self, read: DatedRead | QueryRead, dates: Sequence[date]
     ) -> Iterator[tuple[date, Iterator["pa.RecordBatch"]]]:
         """Several dates in the given order; a source overrides it to ask once for all of them.
         Every date comes, empty ones too; each inner iterator is used up before the next."""
         for day in dates:
-            yield day, self.read(spec, Dated(date=day))
+            yield day, self.read(read, Dated(date=day))
 
-    def hold_snapshot(self, spec: Spec) -> str | None:
-        """Exports a snapshot to read the spec's table under, keeps the table from being rewritten,
-        and holds both until `close`; None where there is no such thing."""
+    def hold_snapshot(self, read: KeyedRead) -> str | None:
+        """Exports a snapshot to read the table under, keeps the table from being rewritten, and
+        holds both until `close`; None where there is no such thing."""
         return None
-
-    def snapshot_alive(self) -> bool:
-        return False
 
     @abstractmethod
     def close(self) -> None: ...

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Job
-from refill.domain.slice import CtidRange, Reject, Ticket
+from refill.domain.slice import NativeExtent, Reject, Ticket
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,20 +59,21 @@ class Envelope:
         schema: "pa.Schema",
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        spec = job.spec
+        spec = job.sink_spec
+        table = spec.read.table
         names = set(schema.names)
-        key = spec.table.key if spec.table else ()
+        key = table.key
         self._key = key if all(name in names for name in key) else ()
         self._uid = job.backfill_uid
-        # only pages are read in the same order again: elsewhere a row's place is this attempt's
-        stable = isinstance(ticket.extent, CtidRange)
+        # where rows do not come in the same order again, a row's place is this attempt's
+        stable = isinstance(ticket.extent, NativeExtent) and ticket.extent.same_order
         self._place = f"{ticket.index}:" if stable else f"{ticket.index}:{ticket.attempt}:"
         self._timestamp_format = spec.timestamp_format
         self._now = now
         self._rows = 0
         self._head = {
-            "table_schema": spec.table.schema_name if spec.table else None,
-            "table_name": spec.table.name if spec.table else None,
+            "table_schema": table.schema_name,
+            "table_name": table.name,
         }
         self._middle = {
             "commit_lsn": None,
@@ -84,10 +85,6 @@ class Envelope:
             "consumer": dict(spec.message.get("consumer", {})),
             "database": dict(spec.message.get("database", {})),
         }
-
-    @property
-    def keyed(self) -> bool:
-        return bool(self._key)
 
     def portions(self, batch: "pa.RecordBatch") -> Iterator["pa.RecordBatch"]:
         """The batch in parts that are encoded one at a time."""
@@ -126,8 +123,8 @@ class Envelope:
     def _known_as(self, keys: "list[pl.Series]", rows: int) -> "pl.Series":
         """base64 of `backfill:key…`: the same row has the same on every attempt.
 
-        Pages of a table without a key are read under one snapshot, always in the same order: there
-        a row is known by its slice and its place in it. Where neither holds (a view, a keyless
+        Where a table without a key is always read in the same order, a row is known by its slice
+        and its place in it. Where neither holds (a view, a keyless
         table by a sort column) the attempt is part of it: a repeat is better than a row that is
         taken for another one and dropped.
         """

@@ -109,8 +109,8 @@ class MessageSink(Sink):
 
 def subject_of(job: Job) -> str:
     """`sequin.<database>.<schema>.<table>.read`: what subjects and routing keys are made of."""
-    table = job.spec.table
-    names = (job.spec.database_name, *((table.schema_name, table.name) if table else ()))
+    table = job.sink_spec.read.table
+    names = (job.spec.database_name, table.schema_name, table.name)
     return ".".join(["sequin", *(_token(name) for name in names), "read"])
 
 

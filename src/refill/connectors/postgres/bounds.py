@@ -1,20 +1,25 @@
 """Size and keys of a table before anything is read: the catalogue and a sample, never a scan."""
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from refill.connectors.postgres import read
+from refill.connectors.postgres import read as sql
+from refill.connectors.postgres.native import NativeType, Pages
 from refill.connectors.postgres.quoting import names
 from refill.domain.errors import SourceRefused
-from refill.domain.pipeline import Spec
 from refill.domain.slice import KeyRange
-from refill.planning.bounds import Bounds, PageRange
+from refill.domain.spec import KeyedRead
+from refill.domain.table import Record, TableKind
+from refill.planning.bounds import Bounds
+from refill.planning.plan import PlannedExtent
 
 PAGE_BYTES = 8192
 SAMPLE_PAGES = 400  # a page of a table in key order is one key, not a hundred: pages count
 SAMPLE_ROWS = 10_000
-SAMPLED_KINDS = ("r", "p", "m")
+SAMPLED_KINDS = (TableKind.TABLE, TableKind.MATERIALIZED_VIEW)
+GUESSED_KINDS = (TableKind.VIEW, TableKind.FOREIGN_TABLE)
 CHEAP_COST = 5_000.0  # of an EXPLAIN: a few index probes, not a scan
 SAMPLE_ENOUGH = 64  # keys; of a narrow range fewer may be met by chance
 _INTEGER_STRIDE = "trunc(low + (high::numeric - low) * i / n)"
@@ -43,6 +48,18 @@ ORDER BY c.oid
 """
 
 
+class PageRange(Record):
+    """A relation that is read by its pages: the table itself, or one of its partitions."""
+
+    relation: str
+    pages: int
+    rows_estimated: int
+
+
+class PageBounds(Bounds):
+    pages: tuple[PageRange, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A relation that holds rows: the table itself, a partition, a child."""
@@ -67,36 +84,35 @@ class Leaf:
         return round((rows_per_page or 0) * self.pages)
 
 
-def read_bounds(connection: Any, spec: Spec, boundaries_wanted: int) -> Bounds:
+def read_bounds(connection: Any, read: KeyedRead, boundaries_wanted: int) -> PageBounds:
     """Estimates, and a sample of keys in the database's own order."""
-    assert spec.table is not None
-    relation = read.relation_name(spec)
+    relation = sql.relation_name(read)
     found = connection.execute(_LEAVES, {"relation": relation}).fetchall()
     leaves = [Leaf(*values) for values in found]
-    if not spec.sort_columns and any(leaf.kind not in ("r", "m") for leaf in leaves):
+    if not read.sort_columns and any(leaf.kind not in ("r", "m") for leaf in leaves):
         raise SourceRefused(
-            f"{spec.table.full_name} has no key and no pages of its own to read it by: "
+            f"{read.table.full_name} has no key and no pages of its own to read it by: "
             "give the backfill a sort_column."
         )
     per_page = _rows_per_page(connection, leaves)
     rows = sum(leaf.rows(per_page) for leaf in leaves)
     pages = sum(leaf.pages for leaf in leaves)
     size = sum(leaf.bytes_all for leaf in leaves)
-    if spec.table.kind in ("v", "f") or spec.start_position or spec.end_position:
-        planned, width = _explain(connection, _ranged(spec, relation))
-        if spec.table.kind in ("v", "f"):
+    if read.table.kind in GUESSED_KINDS or read.start_position or read.end_position:
+        planned, width = _explain(connection, _ranged(read, relation))
+        if read.table.kind in GUESSED_KINDS:
             rows, size = planned, planned * width
         elif rows:
             size = round(size * min(1.0, planned / rows))
             rows = min(rows, planned)
     boundaries: tuple[tuple[str, ...], ...] = ()
-    if spec.sort_columns:
-        boundaries = _boundaries(connection, spec, relation, leaves, pages, boundaries_wanted)
-    return Bounds(
+    if read.sort_columns:
+        boundaries = _boundaries(connection, read, relation, leaves, pages, boundaries_wanted)
+    return PageBounds(
         rows_estimated=rows,
         bytes_estimated=size,
         boundaries=boundaries,
-        may_have_nulls=_may_have_nulls(spec),
+        may_have_nulls=_may_have_nulls(read),
         pages=tuple(
             PageRange(relation=leaf.relation, pages=leaf.pages, rows_estimated=leaf.rows(per_page))
             for leaf in leaves
@@ -125,36 +141,35 @@ def _rows_per_page(connection: Any, leaves: list[Leaf]) -> float | None:
 
 def _boundaries(
     connection: Any,
-    spec: Spec,
+    read: KeyedRead,
     relation: str,
     leaves: list[Leaf],
     pages: int,
     wanted: int,
 ) -> tuple[tuple[str, ...], ...]:
-    assert spec.table is not None
-    if spec.table.kind not in SAMPLED_KINDS or any(leaf.kind == "f" for leaf in leaves):
-        return _strides(connection, spec, relation, wanted)
+    if read.table.kind not in SAMPLED_KINDS or any(leaf.kind == "f" for leaf in leaves):
+        return _strides(connection, read, relation, wanted)
     percent = min(100.0, 100.0 * SAMPLE_PAGES / max(pages, 1))
-    sampled = _sample(connection, spec, relation, percent, wanted)
+    sampled = _sample(connection, read, relation, percent, wanted)
     if percent < 100.0 and len(sampled) < SAMPLE_ENOUGH:
-        return max(sampled, _strides(connection, spec, relation, wanted), key=len)
+        return max(sampled, _strides(connection, read, relation, wanted), key=len)
     return sampled
 
 
 def _sample(
-    connection: Any, spec: Spec, relation: str, percent: float, wanted: int
+    connection: Any, read: KeyedRead, relation: str, percent: float, wanted: int
 ) -> tuple[tuple[str, ...], ...]:
     """Quantiles of a random set of pages, sorted and made distinct where collations are known."""
     # names of our own, all through: a key column may be called `n`, and a text called like its
     # column would be what ORDER BY sorts by
-    chosen = ", ".join(f"{name} AS k{i}" for i, name in enumerate(names(spec.sort_columns)))
-    keys = ", ".join(f"k{i}" for i in range(len(spec.sort_columns)))
-    texts = ", ".join(f"k{i}::text AS t{i}" for i in range(len(spec.sort_columns)))
+    chosen = ", ".join(f"{name} AS k{i}" for i, name in enumerate(names(read.sort_columns)))
+    keys = ", ".join(f"k{i}" for i in range(len(read.sort_columns)))
+    texts = ", ".join(f"k{i}::text AS t{i}" for i in range(len(read.sort_columns)))
     rows = connection.execute(
         f"""
         WITH sample AS MATERIALIZED (
             SELECT {chosen} FROM {relation} TABLESAMPLE SYSTEM ({percent:.6f})
-            {read.where(_position_conditions(spec))}
+            {sql.where(_position_conditions(read))}
         ), thinned AS MATERIALIZED (
             SELECT {keys} FROM sample
             WHERE random() < {float(SAMPLE_ROWS)} / (SELECT count(*) + 1 FROM sample)
@@ -173,16 +188,15 @@ def _sample(
 
 
 def _strides(
-    connection: Any, spec: Spec, relation: str, wanted: int
+    connection: Any, read: KeyedRead, relation: str, wanted: int
 ) -> tuple[tuple[str, ...], ...]:
     """Where pages cannot be sampled: equal strides of a number or a time, if its ends are cheap."""
-    assert spec.table is not None
-    column = spec.table.column(spec.sort_columns[0])
-    if len(spec.sort_columns) != 1 or column is None or column.oid not in STRIDES:
+    column = read.table.column(read.sort_columns[0])
+    if len(read.sort_columns) != 1 or column is None or NativeType.of(column).oid not in STRIDES:
         return ()
-    stride, has_ends = STRIDES[column.oid]
-    name = names(spec.sort_columns)[0]
-    within = read.where(_position_conditions(spec))
+    stride, has_ends = STRIDES[NativeType.of(column).oid]
+    name = names(read.sort_columns)[0]
+    within = sql.where(_position_conditions(read))
     ends = f"SELECT min({name}) AS low, max({name}) AS high FROM {relation}{within}"
     if _cost(connection, ends) > CHEAP_COST:
         return ()
@@ -199,23 +213,22 @@ def _strides(
     return tuple((value,) for (value,) in rows)
 
 
-def _position_conditions(spec: Spec) -> list[str]:
+def _position_conditions(read: KeyedRead) -> list[str]:
     """The key is not null, and within the start and the end that the backfill has."""
-    start = None if spec.start_position is None else (spec.start_position,)
-    end = None if spec.end_position is None else (spec.end_position,)
+    start = None if read.start_position is None else (read.start_position,)
+    end = None if read.end_position is None else (read.end_position,)
     extent = KeyRange(lower=start, upper=end, lower_inclusive=True)
-    return read.key_conditions(spec, extent)
+    return sql.key_conditions(read, extent)
 
 
-def _ranged(spec: Spec, relation: str) -> str:
-    found = _position_conditions(spec) if spec.start_position or spec.end_position else []
-    return f"SELECT * FROM {relation}{read.where(found)}"
+def _ranged(read: KeyedRead, relation: str) -> str:
+    found = _position_conditions(read) if read.start_position or read.end_position else []
+    return f"SELECT * FROM {relation}{sql.where(found)}"
 
 
-def _may_have_nulls(spec: Spec) -> bool:
-    assert spec.table is not None
-    columns = [spec.table.column(name) for name in spec.sort_columns]
-    return any(column is None or not column.not_null for column in columns)
+def _may_have_nulls(read: KeyedRead) -> bool:
+    columns = [read.table.column(name) for name in read.sort_columns]
+    return any(column is None or column.nullable for column in columns)
 
 
 def _plan(connection: Any, query: str) -> dict[str, Any]:
@@ -232,3 +245,18 @@ def _explain(connection: Any, query: str) -> tuple[int, int]:
 
 def _cost(connection: Any, query: str) -> float:
     return float(_plan(connection, query)["Total Cost"])
+
+
+def cut_pages(bounds: PageBounds, wanted: int, snapshot: str | None) -> tuple[PlannedExtent, ...]:
+    """Ranges of pages, for a table with no key: only under one snapshot that all slices share."""
+    rows_total = sum(part.rows_estimated for part in bounds.pages)
+    planned: list[PlannedExtent] = []
+    for part in bounds.pages:
+        share = part.rows_estimated / rows_total if rows_total else 0.0
+        cuts = max(1, min(round(wanted * share), part.pages))
+        edges = [part.pages * cut // cuts for cut in range(cuts)]
+        for first, end in zip(edges, [*edges[1:], None], strict=True):
+            pages = Pages(relation=part.relation, first_page=first, end_page=end, snapshot=snapshot)
+            rows = math.ceil(part.rows_estimated / cuts)
+            planned.append(PlannedExtent(extent=pages.extent(), rows_estimated=rows))
+    return tuple(planned)

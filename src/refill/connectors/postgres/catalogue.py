@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from refill.domain.table import Column, Table
+from refill.connectors.postgres.native import NativeType, make_column
+from refill.domain.table import Column, Keyless, Table, TableKind
 
 # "Not ours to show": PostgreSQL's own schemas, other sessions' temporary tables
 _READABLE = """
@@ -96,6 +97,14 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 GROUP BY u.oid
 """
 
+_KINDS = {
+    "r": TableKind.TABLE,
+    "p": TableKind.TABLE,  # partitioned
+    "v": TableKind.VIEW,
+    "m": TableKind.MATERIALIZED_VIEW,
+    "f": TableKind.FOREIGN_TABLE,
+}
+
 
 def read_catalogue(connection: Any) -> tuple[Table, ...]:
     """Every relation that may be read, in the order of their names. Partitions are left out: the
@@ -124,7 +133,7 @@ def describe_types(connection: Any, columns: Iterable[tuple[str, int, int]]) -> 
         ([oid for _, oid, _ in wanted], [typmod for _, _, typmod in wanted]),
     ).fetchone()[0]
     return tuple(
-        Column(name=name, type=text, oid=oid, typmod=typmod, **types[oid])
+        make_column(name, text, NativeType(oid=oid, typmod=typmod, **types[oid]))
         for (name, oid, typmod), text in zip(wanted, printed or [], strict=True)
     )
 
@@ -138,17 +147,9 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
     unenforced = {oid for (oid,) in connection.execute(_UNENFORCED, oids).fetchall()}
     columns: dict[int, list[Column]] = defaultdict(list)
     for relation, name, text, oid, typmod, not_null, collation in rows:
-        columns[relation].append(
-            Column(
-                name=name,
-                type=text,
-                oid=oid,
-                typmod=typmod,
-                not_null=not_null and relation not in unenforced,
-                collation=collation,
-                **types[oid],
-            )
-        )
+        native = NativeType(oid=oid, typmod=typmod, collation=collation, **types[oid])
+        nullable = not not_null or relation in unenforced
+        columns[relation].append(make_column(name, text, native, nullable=nullable))
     primary: dict[int, tuple[str, ...]] = {}
     unique: dict[int, tuple[str, ...]] = {}
     for relation, is_primary, key in connection.execute(_KEYS, oids).fetchall():
@@ -160,7 +161,9 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
         Table(
             schema_name=schema,
             name=name,
-            kind=kind,
+            kind=_KINDS[kind],
+            # only what has pages of its own, and can be locked, is cut without a key
+            keyless=Keyless.CUT if _KINDS[kind] is TableKind.TABLE else Keyless.REFUSED,
             columns=tuple(columns[oid]),
             primary_key=primary.get(oid, ()),
             unique_key=() if oid in primary else unique.get(oid, ()),

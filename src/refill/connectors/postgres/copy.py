@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from refill.connectors.kit.fields import Form, note_of
 from refill.connectors.postgres.ddl import Target, TargetColumn, column_type
 from refill.connectors.postgres.quoting import identifier, literal
 from refill.domain.errors import SinkRefused
@@ -76,20 +77,18 @@ def holds_nan(batch: pa.RecordBatch, plans: Sequence[ColumnPlan]) -> bool:
 
 
 def _plan(field: Any, column: TargetColumn, target: Target) -> ColumnPlan:
-    metadata = field.metadata or {}
-    form = metadata.get(b"form", b"plain").decode()
+    note = note_of(field)
     source = column_type(field)
     base = _SAME.get(_base_name(source))
     name = identifier(field.name)
     _refuse_loss(field.name, source, base, column, target)
     same = base == column.type_name
-    if form == "plain":
+    if note.form is Form.PLAIN:
         encode, natural = _plain(field.type)
-        mark = metadata.get(b"nan")
-        if mark:
-            value = literal(mark.decode())
+        if note.nan:
+            value = literal(note.nan)
             select = f"CASE WHEN {name} = {value} THEN 'NaN' ELSE {name} END"
-            scalar = pa.scalar(mark.decode()).cast(field.type)
+            scalar = pa.scalar(note.nan).cast(field.type)
             return ColumnPlan(field.name, encode, "numeric", select, same, scalar)
         # text is put into a shorter column by assignment, which complains; a cast would cut it
         texts = natural == "text" and column.type_name in _TEXTS

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Job
+from refill.connectors.kit.fields import note_of
+from refill.connectors.postgres.native import SYSTEM
 from refill.connectors.postgres.options import PostgresOptions, transfer_target
 from refill.connectors.postgres.quoting import identifier, literal, names, qualified
 from refill.connectors.postgres.sink_errors import reason_of, sqlstate
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkRefused
-from refill.domain.pipeline import Kind, Spec
-from refill.domain.table import split_name
+from refill.domain.spec import SinkSpec, Spec, TableRead, TransferSpec
+from refill.domain.table import Family, split_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,31 +69,36 @@ class Target:
 
 def target_name(options: PostgresOptions, spec: Spec) -> tuple[str, str]:
     """(schema, table)."""
-    if spec.kind is Kind.TRANSFER:
-        return transfer_target(options, spec.destination_table or "")
+    if isinstance(spec, TransferSpec):
+        return transfer_target(options, spec.destination_table)
     if options.table is None:
-        assert spec.table is not None
-        return spec.table.schema_name, spec.table.name
+        return spec.read.table.schema_name, spec.read.table.name
     return split_name(options.table)
 
 
 def key_of(spec: Spec, schema: "pa.Schema") -> tuple[str, ...]:
     """The source's key, where the rows still are the source's rows and carry all of it."""
-    if spec.table is None or (spec.transform and spec.kind is Kind.TRANSFER):
+    key = source_key(spec)
+    if spec.transform and isinstance(spec, TransferSpec):
         return ()
-    return spec.table.key if set(spec.table.key) <= set(schema.names) else ()
+    return key if set(key) <= set(schema.names) else ()
+
+
+def source_key(spec: Spec) -> tuple[str, ...]:
+    return spec.read.table.key if isinstance(spec.read, TableRead) else ()
 
 
 def date_column_of(spec: Spec, schema: "pa.Schema") -> str | None:
     """A column of type date that is the very date of the slice; else one that refill adds."""
-    if spec.kind is not Kind.TRANSFER:
+    if not isinstance(spec, TransferSpec):
         return None
-    column = spec.date_column
-    if column in schema.names and spec.table is not None and not spec.transform:
-        known = spec.table.column(column or "")
-        if known is not None and known.type == "date":
-            return column
-    return DATE_COLUMN
+    name = spec.read.date_column
+    if name is None or name not in schema.names or spec.transform:
+        return DATE_COLUMN
+    note = note_of(schema.field(name))
+    # a domain over date has a name of its own
+    is_date = note.family is Family.DATE and note.type_in(SYSTEM) in (None, "date")
+    return name if is_date else DATE_COLUMN
 
 
 def ensure_target(
@@ -142,7 +149,7 @@ def read_target(
     key, day = key_of(job.spec, rows), date_column_of(job.spec, rows)
     unique = {frozenset(row[0].split("\x01")) for row in session.rows(_UNIQUE.format(sql))}
     if key and frozenset(key) not in unique:
-        if job.spec.kind is Kind.SINK:
+        if isinstance(job.spec, SinkSpec):
             raise SinkRefused(
                 f"The table {schema}.{name} has no unique key on ({', '.join(key)}), by which rows "
                 "are recognised: add one there."
@@ -176,9 +183,9 @@ _BY_ARROW = {
 
 def column_type(field: "pa.Field[Any]") -> str:
     """The source's own type where it is known, else the one that holds the Arrow type exactly."""
-    known = (field.metadata or {}).get(b"pg_type")
+    known = note_of(field).type_in(SYSTEM)
     if known:
-        return str(known.decode())
+        return known
     arrow = str(field.type)
     if arrow.startswith("timestamp[us, tz="):
         return "timestamp with time zone"

@@ -4,19 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from refill.connectors.postgres.catalogue import describe_types
-from refill.connectors.postgres.read import frozen_columns
+from refill.connectors.postgres.native import NativeType
 from refill.domain.errors import Invalid, SourceChanged
-from refill.domain.pipeline import Spec
+from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read
 from refill.domain.table import Column
 
 
-def columns_in_use(spec: Spec) -> tuple[Column, ...]:
+def columns_in_use(read: Read) -> tuple[Column, ...]:
     """What is read, and what the slices go by."""
-    assert spec.table is not None
-    used = {column.name for column in frozen_columns(spec)} | set(spec.sort_columns)
-    if spec.date_column:
-        used.add(spec.date_column)
-    return tuple(column for column in spec.table.columns if column.name in used)
+    match read:
+        case QueryRead():
+            return read.fields
+        case KeyedRead():
+            beside = set(read.sort_columns)
+        case DatedRead():
+            beside = {read.date_column}
+    used = {column.name for column in read.fields} | beside
+    return tuple(column for column in read.table.columns if column.name in used)
 
 
 def compare(frozen: Sequence[Column], now: Sequence[Column], what: str) -> None:
@@ -29,11 +33,16 @@ def compare(frozen: Sequence[Column], now: Sequence[Column], what: str) -> None:
                 f"Column {column.name!r} of {what} is gone, or may not be read any more: refresh "
                 "the database's tables and start a new backfill."
             )
-        if (found.oid, found.typmod) != (column.oid, column.typmod):
+        if _type(found) != _type(column):
             raise SourceChanged(
                 f"Column {column.name!r} of {what} was {column.type} and is now {found.type}: "
                 "refresh the database's tables and start a new backfill."
             )
+
+
+def _type(column: Column) -> tuple[int, int]:
+    native = NativeType.of(column)
+    return native.oid, native.typmod
 
 
 def describe_query(connection: Any, query: str) -> tuple[Column, ...]:

@@ -75,10 +75,6 @@ def bind_date(query: str, day: date) -> str:
     return "".join(parts).strip().rstrip(";").strip()
 
 
-def has_bound_date(query: str) -> bool:
-    return any(kind == "bound" for _, _, kind in _tokens(query))
-
-
 def _tokens(query: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, skip | comment | bound), from left to right."""
     position = 0

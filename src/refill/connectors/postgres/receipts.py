@@ -9,8 +9,8 @@ from refill.connectors.kit.contract import Job
 from refill.connectors.postgres.quoting import literal, qualified
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkUnavailable, Superseded
-from refill.domain.pipeline import Kind
 from refill.domain.slice import Ticket
+from refill.domain.spec import SinkSpec
 
 RECEIPTS = "_refill_receipts"
 TAKE_SECONDS = 30.0
@@ -49,7 +49,7 @@ class Claim:
     @classmethod
     def of(cls, schema: str, job: Job, ticket: Ticket) -> "Claim":
         target = f"{ticket.target}@{job.spec.database_id}"
-        shared = job.spec.kind is Kind.SINK
+        shared = isinstance(job.spec, SinkSpec)
         key = f"{target}#{ticket.index}" if shared else target
         return cls(schema, target, key, ticket, job.backfill_uid, shared)
 

@@ -14,6 +14,7 @@ from refill.connectors.postgres.ddl import (
     Target,
     ensure_target,
     read_target,
+    source_key,
     target_name,
 )
 from refill.connectors.postgres.options import PostgresOptions
@@ -22,8 +23,8 @@ from refill.connectors.postgres.receipts import Claim, create_receipts
 from refill.connectors.postgres.sink_errors import sink_errors
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
-from refill.domain.pipeline import Kind
-from refill.domain.slice import Dated, KeyRange, Ticket
+from refill.domain.slice import Dated, KeyRange, Ticket, Whole
+from refill.domain.spec import SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +84,7 @@ class PostgresSink(Sink):
 
         before = claim.take(session)
         target = self._target(session, job, schema)
-        keyless = job.spec.kind is Kind.SINK and not target.key
+        keyless = isinstance(job.spec, SinkSpec) and not target.key
         if keyless and before is not None and before.fence == ticket.fence:
             # such rows cannot be told apart, so what an earlier attempt committed is the delivery
             session.rollback()
@@ -94,7 +95,7 @@ class PostgresSink(Sink):
             session=session,
             target=target,
             schema=schema,
-            key=job.spec.table.key if job.spec.table else (),
+            key=source_key(job.spec),
             max_rejects=job.spec.max_rejects,
             direct=self._cleared(session, target, job, ticket),
         )
@@ -119,8 +120,8 @@ class PostgresSink(Sink):
             return True
         if not target.key:
             return True
-        extent = ticket.extent
-        if not isinstance(extent, KeyRange) or job.spec.sort_columns != target.key:
+        extent = KeyRange() if isinstance(ticket.extent, Whole) else ticket.extent
+        if not isinstance(extent, KeyRange) or job.sink_spec.read.sort_columns != target.key:
             return False
         key = row(names(target.key))
         bounds = []

@@ -6,16 +6,20 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Context, Source
-from refill.connectors.postgres import bounds, catalogue, frozen, read
+from refill.connectors.postgres import bounds as sizes
+from refill.connectors.postgres import catalogue, frozen
+from refill.connectors.postgres import read as sql
 from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
 from refill.connectors.postgres.errors import translate
+from refill.connectors.postgres.native import NativeType, Pages, make_column
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import bind_date, literal
 from refill.domain.errors import RefillError, SnapshotLost, SourceChanged, SourceUnavailable
-from refill.domain.pipeline import Spec
-from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Whole
-from refill.domain.table import Column, Table
+from refill.domain.slice import Dated, Extent, NativeExtent
+from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read
+from refill.domain.table import Column, Table, TableKind
 from refill.planning.bounds import Bounds
+from refill.planning.plan import PlannedExtent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,10 +31,6 @@ CATALOGUE_SECONDS = 60.0
 LOOK_SECONDS = 1.0  # beside two at most for the connection
 SAMPLE_SECONDS = 20.0
 LOCK_TIMEOUT = "5s"  # at a table that is read by its pages, when it begins and at each slice
-# what is read by its pages and can be locked; everything else is sliced by a column
-LOCKED_KINDS = ("r", "p")
-
-_Extent = KeyRange | NullKeys | CtidRange | Dated | Whole
 
 
 class PostgresSource(Source):
@@ -63,87 +63,80 @@ class PostgresSource(Source):
         with self._session("describe the query", CATALOGUE_SECONDS) as connection:
             return frozen.describe_query(connection, bind_date(query, date(2000, 1, 1)))
 
-    def check(self, spec: Spec) -> None:
-        if spec.query is not None:
-            now = self.describe_query(spec.query)
-            what = "the query"
+    def check(self, read: Read) -> None:
+        if isinstance(read, QueryRead):
+            now = self.describe_query(read.query)
         else:
-            assert spec.table is not None
-            what = spec.table.full_name
-            table = self.find_table(spec.table.schema_name, spec.table.name)
+            table = self.find_table(read.table.schema_name, read.table.name)
             if table is None:
                 raise SourceChanged(
-                    f"The table {what} is gone, or may not be read any more: refresh the "
+                    f"The table {read.name} is gone, or may not be read any more: refresh the "
                     "database's tables and start a new backfill."
                 )
             now = table.columns
-        frozen.compare(frozen.columns_in_use(spec), now, what)
+        frozen.compare(frozen.columns_in_use(read), now, read.name)
 
-    def bounds(self, spec: Spec, boundaries_wanted: int) -> Bounds:
-        with self._session(f"size {_name(spec)}", SAMPLE_SECONDS) as connection:
-            return bounds.read_bounds(connection, spec, boundaries_wanted)
+    def bounds(self, read: KeyedRead, boundaries_wanted: int) -> sizes.PageBounds:
+        with self._session(f"size {read.name}", SAMPLE_SECONDS) as connection:
+            return sizes.read_bounds(connection, read, boundaries_wanted)
 
-    def schema(self, spec: Spec) -> "pa.Schema":
+    def cut(
+        self, read: KeyedRead, bounds: Bounds, slices: int, snapshot: str | None
+    ) -> tuple[PlannedExtent, ...]:
+        assert isinstance(bounds, sizes.PageBounds)  # what this source's `bounds` returned
+        return sizes.cut_pages(bounds, slices, snapshot)
+
+    def schema(self, read: Read) -> "pa.Schema":
         from refill.connectors.postgres.values import schema_of
 
-        return schema_of(read.frozen_columns(spec))
+        return schema_of(read.fields)
 
-    def read(self, spec: Spec, extent: _Extent) -> Iterator["pa.RecordBatch"]:
+    def read(self, read: Read, extent: Extent) -> Iterator["pa.RecordBatch"]:
         from refill.connectors.postgres.values import Converter
 
-        converter = Converter(read.frozen_columns(spec), _name(spec))
-        snapshot = extent.snapshot if isinstance(extent, CtidRange) else None
-        with self._stream(spec, read.slice_query(spec, extent), converter, snapshot) as batches:
+        converter = Converter(read.fields, read.name)
+        snapshot = Pages.of(extent).snapshot if isinstance(extent, NativeExtent) else None
+        with self._stream(read, sql.slice_query(read, extent), converter, snapshot) as batches:
             for batch in batches:
                 yield converter.convert(batch)
 
     def read_dates(
-        self, spec: Spec, dates: Sequence[date]
+        self, read: DatedRead | QueryRead, dates: Sequence[date]
     ) -> Iterator[tuple[date, Iterator["pa.RecordBatch"]]]:
         from refill.connectors.postgres.values import Converter, split_days
 
-        if spec.query is not None or spec.date_column is None:
-            yield from super().read_dates(spec, dates)
+        if isinstance(read, QueryRead):
+            yield from super().read_dates(read, dates)
             return
-        converter = Converter(read.frozen_columns(spec), _name(spec))
+        converter = Converter(read.fields, read.name)
         for run in contiguous(dates):
             if len(run) == 1:
-                yield run[0], self.read(spec, Dated(date=run[0]))
+                yield run[0], self.read(read, Dated(date=run[0]))
                 continue
             newest_first = run[0] > run[-1]
             first, last = min(run), max(run)
-            query = read.dates_query(spec, first, last, newest_first=newest_first)
-            with self._stream(spec, query, converter, None) as batches:
+            query = sql.dates_query(read, first, last, newest_first=newest_first)
+            with self._stream(read, query, converter, None) as batches:
                 numbers = range(len(run), 0, -1) if newest_first else range(1, len(run) + 1)
                 parts = split_days(batches, converter, numbers)
                 yield from zip(run, parts, strict=True)
 
-    def hold_snapshot(self, spec: Spec) -> str | None:
+    def hold_snapshot(self, read: KeyedRead) -> str | None:
         self._drop_holder()
         try:
             self._holder = connect(
                 self._options, "snapshot", session={"lock_timeout": LOCK_TIMEOUT}
             )
             self._holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if spec.table is not None and spec.table.kind in LOCKED_KINDS:
+            if read.table.kind is TableKind.TABLE:
                 # TRUNCATE, CLUSTER and VACUUM FULL move rows or remove them under any snapshot.
                 # The first statement: the next one takes the snapshot, and what it sees must stay
-                self._holder.execute(f"LOCK TABLE {read.relation_name(spec)} IN ACCESS SHARE MODE")
+                self._holder.execute(f"LOCK TABLE {sql.relation_name(read)} IN ACCESS SHARE MODE")
             found = self._holder.execute("SELECT pg_export_snapshot()").fetchone()
         except Exception as exc:
             self._drop_holder()
-            raise translate(exc, f"take a snapshot of {_name(spec)}") from exc
+            raise translate(exc, f"take a snapshot of {read.name}") from exc
         return str(found[0])
-
-    def snapshot_alive(self) -> bool:
-        if self._holder is None:
-            return False
-        try:
-            self._holder.execute("SELECT 1")
-        except Exception:
-            self._drop_holder()
-            return False
-        return True
 
     def close(self) -> None:
         self._drop_arrow()
@@ -168,11 +161,11 @@ class PostgresSource(Source):
 
     @contextmanager
     def _stream(
-        self, spec: Spec, query: str, converter: "Converter", snapshot: str | None
+        self, read: Read, query: str, converter: "Converter", snapshot: str | None
     ) -> Iterator[Iterator["pa.RecordBatch"]]:
         """The driver's batches of one query. Left before the end, by an error or because nobody
         wants the rest, it drops the connection, which stops the query."""
-        doing = f"read {_name(spec)}"
+        doing = f"read {read.name}"
         stream: ArrowStream | None = None
         done = False
         try:
@@ -181,7 +174,7 @@ class PostgresSource(Source):
             yield _pull(stream, doing)
             if snapshot is not None and self._arrow is not None:
                 self._arrow.execute("COMMIT")
-            self._check_types(spec)
+            self._check_types(read)
             done = True
         except RefillError:
             raise
@@ -214,11 +207,11 @@ class PostgresSource(Source):
             _adopt(self._arrow, snapshot)
         return self._arrow.query(query)
 
-    def _check_types(self, spec: Spec) -> None:
+    def _check_types(self, read: Read) -> None:
         """After the rows: had a column's type changed before them, it would show now."""
-        if spec.query is not None or spec.table is None or self._arrow is None:
+        if isinstance(read, QueryRead) or self._arrow is None:
             return
-        relation = literal(read.relation_name(spec))
+        relation = literal(sql.relation_name(read))
         stream = self._arrow.query(
             "SELECT attname::text, atttypid::int8, atttypmod FROM pg_catalog.pg_attribute "
             f"WHERE attrelid = {relation}::regclass AND attnum > 0 AND NOT attisdropped"
@@ -227,10 +220,10 @@ class PostgresSource(Source):
             rows = stream.reader.read_all().to_pydict()
         names, oids, typmods = rows.values()
         now = tuple(
-            Column(name=name, type="another type", oid=oid, typmod=typmod)
+            make_column(name, "another type", NativeType(oid=oid, typmod=typmod))
             for name, oid, typmod in zip(names, oids, typmods, strict=True)
         )
-        frozen.compare(frozen.columns_in_use(spec), now, spec.table.full_name)
+        frozen.compare(frozen.columns_in_use(read), now, read.name)
 
     def _drop_arrow(self) -> None:
         """A query that still runs is ended first: the driver keeps its connection otherwise."""
@@ -284,10 +277,6 @@ def _adopt(session: ArrowSession, snapshot: str) -> None:
         if getattr(exc, "sqlstate", None) in ("22023", "42704"):
             error = SnapshotLost(error.message)
         raise error from exc
-
-
-def _name(spec: Spec) -> str:
-    return spec.table.full_name if spec.table is not None and spec.query is None else "the query"
 
 
 def _quietly(action: Callable[[], None]) -> None:

@@ -5,6 +5,8 @@ The cheapest exact way per type. A type that is not listed is read as PostgreSQL
 
 from dataclasses import dataclass, replace
 
+from refill.connectors.kit.fields import Form
+from refill.connectors.postgres.native import NativeType
 from refill.domain.table import Column
 
 NUMERIC = 1700
@@ -20,7 +22,7 @@ class TypeForm:
     select: str = "{}"
     wire: str
     arrow: str
-    form: str = "plain"  # plain, json, text: see docs/reference/types.md
+    form: Form = Form.PLAIN  # see docs/reference/types.md
     convert: str = "take"
     oids: tuple[int, ...] = ()
     json: str  # what a message holds
@@ -35,7 +37,7 @@ _TEXT = TypeForm(
     select="{}::text",
     wire="string",
     arrow="string",
-    form="text",
+    form=Form.TEXT,
     json="string",
     note="PostgreSQL's text output: arrays of any depth and lower bound, ranges, composites, …",
 )
@@ -116,7 +118,7 @@ FORMS: tuple[TypeForm, ...] = (
         select="{}::text",
         wire="string",
         arrow="string",
-        form="text",
+        form=Form.TEXT,
         json='number, every digit; "NaN", "Infinity", "-Infinity"',
         note="without a precision, or with one that decimal128 cannot hold",
     ),
@@ -125,7 +127,7 @@ FORMS: tuple[TypeForm, ...] = (
         oids=(2950,),
         wire="fixed_size_binary[16]",
         arrow="string",
-        form="text",
+        form=Form.TEXT,
         convert="uuid_text",
         json="string",
         note="16 bytes on the wire, made text in the task",
@@ -135,7 +137,7 @@ FORMS: tuple[TypeForm, ...] = (
         oids=(114, 3802),
         wire="string",
         arrow="string",
-        form="json",
+        form=Form.JSON,
         json="embedded as it is",
     ),
     TypeForm(
@@ -201,7 +203,7 @@ ENUM = TypeForm(
     types="enums, citext",
     wire="binary",
     arrow="string",
-    form="text",
+    form=Form.TEXT,
     convert="bytes_text",
     json="string",
     note="their bytes on the wire are their text",
@@ -213,12 +215,12 @@ _BY_OID = {oid: form for form in FORMS for oid in form.oids}
 
 def form_of(column: Column) -> TypeForm:
     """How a column is read. A domain is read as what is under it."""
-    if column.kind == "e" or (column.kind == "b" and column.extension == "citext"):
-        return ENUM if not _is_array(column) else TEXT
-    oid = column.base_oid or column.oid
-    if oid == NUMERIC:
-        return _numeric(column)
-    return _BY_OID.get(oid, TEXT)
+    native = NativeType.of(column)
+    if native.kind == "e" or (native.kind == "b" and native.extension == "citext"):
+        return ENUM if native.element_oid is None else TEXT
+    if native.underneath == NUMERIC:
+        return _numeric(native)
+    return _BY_OID.get(native.underneath, TEXT)
 
 
 def nan_value(form: TypeForm) -> str:
@@ -230,12 +232,12 @@ def nan_value(form: TypeForm) -> str:
     return f"{whole}.{fraction.zfill(form.scale)}"
 
 
-def _numeric(column: Column) -> TypeForm:
+def _numeric(native: NativeType) -> TypeForm:
     plain = _BY_OID[NUMERIC]
-    if column.oid != NUMERIC or column.typmod < 4:
+    if native.oid != NUMERIC or native.typmod < 4:
         return plain
     # typmod is ((precision << 16) | (scale & 0x7ff)) + 4, the scale signed in eleven bits
-    packed = column.typmod - 4
+    packed = native.typmod - 4
     digits = (packed >> 16) & 0xFFFF
     scale = ((packed & 0x7FF) ^ 1024) - 1024
     if scale < 0:
@@ -244,7 +246,3 @@ def _numeric(column: Column) -> TypeForm:
     if precision > DECIMAL_DIGITS:
         return plain
     return replace(DECIMAL, precision=precision, scale=scale, digits=digits)
-
-
-def _is_array(column: Column) -> bool:
-    return column.element_oid is not None

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from refill.connectors.kit.fields import FieldNote
+from refill.connectors.postgres.native import SYSTEM
 from refill.connectors.postgres.types import TypeForm, form_of, nan_value
 from refill.domain.errors import SourceChanged, SourceRefused
 from refill.domain.table import Column
@@ -40,13 +42,19 @@ _buffer: Any = pa.py_buffer
 
 
 def field_of(column: Column) -> "pa.Field[Any]":
-    """A column's field, with the metadata that sinks go by."""
+    """A column's field, with the note that sinks go by."""
     form = form_of(column)
-    metadata = {b"pg_type": column.type.encode(), b"form": form.form.encode()}
-    if form.arrow == "decimal128":
-        metadata[b"nan"] = nan_value(form).encode()
-        return pa.field(column.name, pa.decimal128(form.precision, form.scale), metadata=metadata)
-    return pa.field(column.name, _ARROW[form.arrow], metadata=metadata)
+    is_decimal = form.arrow == "decimal128"
+    note = FieldNote(
+        family=column.family,
+        form=form.form,
+        comparison=column.comparison,
+        system=SYSTEM,
+        native_type=column.type,
+        nan=nan_value(form) if is_decimal else None,
+    )
+    kind: Any = pa.decimal128(form.precision, form.scale) if is_decimal else _ARROW[form.arrow]
+    return pa.field(column.name, kind, metadata=note.metadata())
 
 
 def schema_of(columns: Sequence[Column]) -> "pa.Schema":

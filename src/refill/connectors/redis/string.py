@@ -20,20 +20,19 @@ class RedisStringSink(RedisSink):
         self._expiry = () if options.expire_ms is None else ("PX", options.expire_ms)
 
     def begin(self, job: Job) -> Tally:
-        table = job.spec.table
-        if table is None or not table.key:
-            name = table.full_name if table else "the query"
+        table = job.sink_spec.read.table
+        if not table.key:
             raise SinkRefused(
-                f"{name} has no primary key, which Redis strings are named by; choose another "
-                "sink, or add a key to the table."
+                f"{table.full_name} has no primary key, which Redis strings are named by; choose "
+                "another sink, or add a key to the table."
             )
         return Tally()
 
     def send(self, job: Job, outgoing: Outgoing) -> None:
         if outgoing.keys is None:
             raise SinkRefused("The transform drops the primary key, which Redis strings go by.")
-        assert job.spec.table is not None
-        names = (f"sequin:{job.spec.table.name}:" + outgoing.keys).to_list()
+        table = job.sink_spec.read.table
+        names = (f"sequin:{table.name}:" + outgoing.keys).to_list()
         values = outgoing.value_bytes()
         self.run(
             [("SET", name, value, *self._expiry) for name, value in zip(names, values, strict=True)]

@@ -63,7 +63,7 @@ class WebhookSink(MessageSink):
         that were read again, and fall into other batches, are no repeats of other rows."""
         values = outgoing.value_bytes()
         keys = outgoing.idempotency_keys.to_list()
-        size = (job.spec.batch_size or BATCH_SIZE) if self._options.batch else 1
+        size = (job.sink_spec.batch_size or BATCH_SIZE) if self._options.batch else 1
         start = 0
         while start < len(values):
             end, length = start, 0

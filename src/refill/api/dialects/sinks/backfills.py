@@ -21,7 +21,7 @@ from refill.api.route import UidParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill, Status
 from refill.domain.progress import measure_progress
-from refill.domain.slice import CtidRange, KeyRange
+from refill.domain.slice import KeyRange, NativeExtent, Whole
 from refill.planning.plan import PlannedExtent
 from refill.service.backfills import BackfillRequest, Preview, State
 
@@ -99,7 +99,7 @@ class SinkBackfillAnswer(BaseModel):
 
 
 class PlannedSliceAnswer(BaseModel):
-    kind: Literal["keys", "nulls", "pages"]
+    kind: str = Field(description="whole, keys, nulls, or what the source calls its parts: pages")
     lower: str | list[str] | None
     upper: str | list[str] | None
 
@@ -205,7 +205,7 @@ def show_backfill(backfill: Backfill, now: datetime) -> SinkBackfillAnswer:
         state=State.of(backfill.status).value,
         table=backfill.table or "",
         sink_consumer=backfill.pipeline_name,
-        sort_column=",".join(backfill.spec.sort_columns) or None,
+        sort_column=",".join(backfill.sort_columns) or None,
         rows_initial_count=initial,
         rows_processed_count=counters.rows_read,
         rows_ingested_count=counters.rows_delivered,
@@ -247,10 +247,10 @@ def _show_planned(planned: PlannedExtent) -> PlannedSliceAnswer:
     extent = planned.extent
     if isinstance(extent, KeyRange):
         return PlannedSliceAnswer(kind="keys", lower=_key(extent.lower), upper=_key(extent.upper))
-    if isinstance(extent, CtidRange):
-        end = None if extent.end_page is None else f"{extent.relation} ({extent.end_page},0)"
-        first = f"{extent.relation} ({extent.first_page},0)"
-        return PlannedSliceAnswer(kind="pages", lower=first, upper=end)
+    if isinstance(extent, NativeExtent):
+        return PlannedSliceAnswer(kind=extent.label, lower=extent.lower, upper=extent.upper)
+    if isinstance(extent, Whole):
+        return PlannedSliceAnswer(kind="whole", lower=None, upper=None)
     return PlannedSliceAnswer(kind="nulls", lower=None, upper=None)
 
 

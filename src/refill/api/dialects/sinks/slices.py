@@ -9,7 +9,7 @@ from refill.api.dialects.sinks.router import needs, router
 from refill.api.gate import CallerParam, ServiceParam
 from refill.api.paging import Cursor, Limit
 from refill.domain.access import Scope
-from refill.domain.slice import Reject, Slice
+from refill.domain.slice import Extent, NativeExtent, Reject, Slice
 
 
 class SinkSliceAnswer(BaseModel):
@@ -80,7 +80,7 @@ def _show(part: Slice) -> SinkSliceAnswer:
     return SinkSliceAnswer(
         index=part.index,
         state=part.state.value,
-        extent=part.extent.model_dump(mode="json", exclude={"snapshot"}),
+        extent=_extent(part.extent),
         attempt=part.attempt,
         failures=part.failures,
         rows_estimated=part.rows_estimated,
@@ -96,6 +96,13 @@ def _show(part: Slice) -> SinkSliceAnswer:
         started_at=microseconds(part.started_at),
         ended_at=microseconds(part.ended_at),
     )
+
+
+def _extent(extent: Extent) -> dict[str, Any]:
+    """What is native to the source is nobody else's business."""
+    if isinstance(extent, NativeExtent):
+        return {"kind": extent.label, "lower": extent.lower, "upper": extent.upper}
+    return extent.model_dump(mode="json")
 
 
 def _show_reject(part: Slice, reject: Reject) -> RejectAnswer:

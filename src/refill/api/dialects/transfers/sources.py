@@ -19,9 +19,10 @@ from refill.api.gate import MAX_ID, CallerParam, ServiceParam
 from refill.domain.access import Scope
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import Database
+from refill.domain.table import DATED
 from refill.service import Service
 from refill.service.schedules import INTERVALS
-from refill.service.transfer_settings import DATE_OIDS, FIELDS
+from refill.service.transfer_settings import FIELDS
 
 
 class SourceAnswer(BaseModel):
@@ -187,9 +188,7 @@ def get_transfer_options(
                         table=table.full_name,
                         columns=[column.name for column in table.columns],
                         date_columns=[
-                            column.name
-                            for column in table.columns
-                            if (column.base_oid or column.oid) in DATE_OIDS
+                            column.name for column in table.columns if column.family in DATED
                         ],
                     )
                     for table in database.catalogue

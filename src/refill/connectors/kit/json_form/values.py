@@ -9,7 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from refill.connectors.kit.fields import Form, note_of
 from refill.connectors.kit.json_form.instants import Arrow, date_texts, timestamp_texts, unix_texts
+from refill.domain.table import Family
 
 UNIX_MICROSECOND = "unix_microsecond"
 
@@ -43,8 +45,6 @@ def value_texts(array: Arrow, field: Arrow, timestamp_format: str = "iso8601") -
         return _string_texts(array, field)
     if pa.types.is_decimal(kind):
         return _number_texts(array, field)
-    if pa.types.is_decimal(kind):
-        return _named_nan(_decimal_texts(array), field)
     for matches, texts in _PLAIN:
         if matches(kind):
             return texts(array)
@@ -83,23 +83,18 @@ def key_texts(array: Arrow, field: Arrow) -> pl.Series:
 
 
 def _string_texts(array: Arrow, field: Arrow) -> Texts:
-    metadata = field.metadata or {}
-    form = metadata.get(b"form", b"plain")
-    if form == b"json":
+    note = note_of(field)
+    if note.form is Form.JSON:
         texts = _series(array.cast(pa.large_string()))
         # the type json keeps the line breaks it was given, and there are none inside a JSON
         # string: as blanks they mean the same, and a line stays a line
         if _holds(array, b"\n\r"):
             texts = texts.str.replace_many(["\n", "\r"], [" ", " "])
         return Texts(texts, False)
-    if form == b"text" and _is_numeric(metadata.get(b"pg_type", b"")):
+    if note.form is Form.TEXT and note.family is Family.DECIMAL:
         texts = _series(array.cast(pa.large_string()))
         return Texts(_with_quoted(texts, texts.is_in(["NaN", "Infinity", "-Infinity"])), False)
     return _escaped(array)
-
-
-def _is_numeric(pg_type: bytes) -> bool:
-    return pg_type.startswith(b"numeric") and not pg_type.endswith(b"]")
 
 
 def _escaped(array: Arrow) -> Texts:
@@ -153,9 +148,9 @@ def _float_texts(array: Arrow) -> Texts:
 def _number_texts(array: Arrow, field: Arrow) -> Texts:
     """A decimal column holds NaN as a number that it cannot hold else; the field names it."""
     texts = _decimal_texts(array)
-    stands_for_nan = (field.metadata or {}).get(b"nan")
-    if stands_for_nan is not None and (texts.series == stands_for_nan.decode()).any():
-        return Texts(texts.series.replace({stands_for_nan.decode(): '"NaN"'}), False)
+    nan = note_of(field).nan
+    if nan is not None and (texts.series == nan).any():
+        return Texts(texts.series.replace({nan: '"NaN"'}), False)
     return texts
 
 
@@ -182,14 +177,6 @@ def _decimal_texts(array: Arrow) -> Texts:
     sign = pl.when("minus").then(pl.lit("-")).otherwise(pl.lit(""))
     head, tail = pl.col("digits").str.head(-scale), pl.col("digits").str.tail(scale)
     return Texts(frame.select(pl.concat_str(sign, head, pl.lit("."), tail)).to_series(), False)
-
-
-def _named_nan(texts: Texts, field: Arrow) -> Texts:
-    """A decimal has no NaN: the source says which number, one that cannot occur, stands for it."""
-    nan = (field.metadata or {}).get(b"nan")
-    if nan is None or not (texts.series == nan.decode()).any():
-        return texts
-    return Texts(texts.series.replace({nan.decode(): '"NaN"'}), False)
 
 
 def _binary_texts(array: Arrow) -> Texts:

@@ -7,16 +7,18 @@ from typing import Any
 from uuid import uuid4
 
 from refill.connectors.kit.contract import Context, Job
-from refill.domain.pipeline import Kind, Spec
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, KeyRange, Ticket
+from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
 from tests.sheets import TABLE
+from tests.specs import build_spec
 
 DAY = date(2024, 1, 1)
 
 
 def make_spec(**changes: Any) -> Spec:
-    return Spec(
+    return build_spec(
         **{
             "kind": Kind.TRANSFER,
             "database_id": "d",
@@ -50,7 +52,7 @@ def key_ticket(number: int) -> Ticket:
     return make_ticket(number, extent=KeyRange(lower=(str(number),), upper=(str(number + 1),)))
 
 
-def make_order(
+def make_assignment(
     path: Path,
     tickets: Sequence[Ticket],
     *,
