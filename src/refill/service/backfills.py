@@ -19,7 +19,8 @@ from refill.service.identity import is_repeatable, is_uid
 from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
 from refill.service.sink_checks import check_sql
-from refill.store.port import NewBackfill, Page, Store
+from refill.store.port import Store
+from refill.store.records import NewBackfill, Page
 
 _TABLES = frozenset({"r", "p"})  # what an initial backfill takes: tables, partitioned ones too
 

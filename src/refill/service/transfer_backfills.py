@@ -21,7 +21,8 @@ from refill.planning.dates import (
 from refill.service.identity import new_uid
 from refill.service.transfer_spec import TransferFreezer
 from refill.service.transfers import Transfers
-from refill.store.port import BackfillStore, NewBackfill, Page
+from refill.store.port import BackfillStore
+from refill.store.records import NewBackfill, Page
 
 INCOMPLETE = frozenset(
     {Status.CREATED, Status.SCHEDULED, Status.RUNNING, Status.PAUSED, Status.FAILED}

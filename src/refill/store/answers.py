@@ -5,7 +5,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from refill.store.part import Part
-from refill.store.port import UNANSWERED, StoredAnswer
+from refill.store.records import UNANSWERED, StoredAnswer
 from refill.store.tables import answers
 
 Q = TypeVar("Q", sa.Update, sa.Delete)

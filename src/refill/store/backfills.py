@@ -13,7 +13,7 @@ from refill.domain.slice import SliceState
 from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
-from refill.store.port import NewBackfill, Page
+from refill.store.records import NewBackfill, Page
 from refill.store.rows import backfill_of, dicts, from_json, spec_to_json, to_json
 from refill.store.summing import backfills_of
 from refill.store.tables import backfills, slices

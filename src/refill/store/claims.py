@@ -12,7 +12,7 @@ from refill.domain.backfill import Counters, Origin, Status
 from refill.domain.slice import SliceState
 from refill.store import changes
 from refill.store.part import Part
-from refill.store.port import ClaimedSlice, Pack, PackLimits
+from refill.store.records import ClaimedSlice, Pack, PackLimits
 from refill.store.rows import backfill_of, dicts, slice_of, to_datetime
 from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, tallies, targets
 

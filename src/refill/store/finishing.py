@@ -12,7 +12,7 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, Outcome, Receipt, SliceState
 from refill.store import changes
 from refill.store.part import Part
-from refill.store.port import Finished
+from refill.store.records import Finished
 from refill.store.rows import spec_of, to_json
 from refill.store.summing import sum_counters
 from refill.store.tables import among, rejects, slices

@@ -12,7 +12,7 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, SliceState
 from refill.store import changes
 from refill.store.part import Part
-from refill.store.port import BackfillClaim, PlannedSlice
+from refill.store.records import BackfillClaim, PlannedSlice
 from refill.store.rows import backfill_of, spec_of, spec_to_json
 from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, targets
 

@@ -10,7 +10,7 @@ from refill.domain.slice import Receipt, SliceState
 from refill.store import changes
 from refill.store.finishing import settle
 from refill.store.part import Part
-from refill.store.port import ClaimedSlice, Finished, Unsure
+from refill.store.records import ClaimedSlice, Finished, Unsure
 from refill.store.rows import backfill_of, dicts, slice_of, spec_of
 from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, targets
 

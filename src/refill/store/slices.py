@@ -13,7 +13,7 @@ from refill.domain.slice import Reject, Slice, SliceState
 from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
-from refill.store.port import Page
+from refill.store.records import Page
 from refill.store.rows import dicts, from_json, slice_of, to_datetime, to_micros
 from refill.store.tables import backfills, rejects, slices
 

@@ -7,7 +7,7 @@ from refill.connectors.kit.contract import Job
 from refill.domain.backfill import Backfill
 from refill.domain.slice import Ticket
 from refill.packs.assignment import Assignment
-from refill.store.port import ClaimedSlice, Pack
+from refill.store.records import ClaimedSlice, Pack
 from refill.worker.ends import Ends
 
 PACK_SECONDS = 5.0  # no slice of a pack is begun after that

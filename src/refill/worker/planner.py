@@ -13,7 +13,8 @@ from refill.domain.table import Table
 from refill.packs.pool import Pool, source_of
 from refill.planning.freeze import freeze_table
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_keys, plan_pages
-from refill.store.port import BackfillClaim, PlannedSlice, WorkStore
+from refill.store.port import WorkStore
+from refill.store.records import BackfillClaim, PlannedSlice
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.prepared import Prepared
 from refill.worker.snapshots import Snapshots

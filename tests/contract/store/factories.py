@@ -22,15 +22,8 @@ from refill.domain.pipeline import (
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, KeyRange, Outcome, Receipt
 from refill.domain.table import Column, Table
-from refill.store.port import (
-    ClaimedSlice,
-    Finished,
-    NewBackfill,
-    Pack,
-    PackLimits,
-    PlannedSlice,
-    Store,
-)
+from refill.store.port import Store
+from refill.store.records import ClaimedSlice, Finished, NewBackfill, Pack, PackLimits, PlannedSlice
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
 FIRST = date(2026, 1, 1)

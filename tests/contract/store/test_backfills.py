@@ -11,7 +11,8 @@ from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import SliceState
-from refill.store.port import UNANSWERED, PackLimits, Store, StoredAnswer
+from refill.store.port import Store
+from refill.store.records import UNANSWERED, PackLimits, StoredAnswer
 from tests.contract.store.factories import (
     FIRST,
     TERMINAL,

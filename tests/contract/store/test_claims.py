@@ -7,7 +7,8 @@ import pytest
 from refill.domain.backfill import Origin, Status
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import SliceState
-from refill.store.port import Pack, PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,

@@ -11,7 +11,8 @@ from refill.domain.backfill import ACTIVE, Backfill, Counters, Origin, Status
 from refill.domain.errors import Conflict
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Slice, SliceState
-from refill.store.port import Pack, PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,

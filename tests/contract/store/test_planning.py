@@ -8,7 +8,8 @@ from refill.domain.backfill import Origin, Status
 from refill.domain.errors import NotFound, Superseded
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, SliceState, Whole
-from refill.store.port import BackfillClaim, PackLimits, PlannedSlice, Store
+from refill.store.port import Store
+from refill.store.records import BackfillClaim, PackLimits, PlannedSlice
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,

@@ -6,7 +6,8 @@ import pytest
 
 from refill.domain.backfill import Backfill, Status
 from refill.domain.slice import Receipt, Reject, SliceState
-from refill.store.port import Pack, PackLimits, Store, Unsure
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits, Unsure
 from tests.contract.store.factories import (
     AT_ONCE,
     done,

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from refill.domain.backfill import Status
 from refill.domain.errors import Conflict, NotFound, Superseded
 from refill.domain.slice import Reject, SliceState
-from refill.store.port import Pack, PackLimits, Store, StoredAnswer, Swept
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits, StoredAnswer, Swept
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,

@@ -12,7 +12,7 @@ from refill.domain.backfill import Order
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.table import Table
 from refill.service.identity import new_uid
-from refill.store.port import NewBackfill
+from refill.store.records import NewBackfill
 from tests.integration.api.running import Running, answer
 
 HEAVY = ("pyspark", "pyarrow", "polars", "pandas", "adbc_driver_manager", "psycopg", "sqlglot")

@@ -27,7 +27,8 @@ from refill.domain.table import Column, Table
 from refill.service import Service
 from refill.service.identity import new_uid
 from refill.settings import Settings
-from refill.store.port import PackLimits, PlannedSlice, Store
+from refill.store.port import Store
+from refill.store.records import PackLimits, PlannedSlice
 from tests.servers.postgres import free_port
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")

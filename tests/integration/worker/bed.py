@@ -18,7 +18,8 @@ from refill.settings import Settings
 from refill.spark.engine import SparkEngine
 from refill.store.cipher import load_cipher
 from refill.store.open import open_store
-from refill.store.port import NewBackfill, Store
+from refill.store.port import Store
+from refill.store.records import NewBackfill
 from refill.worker import Worker
 from tests.sheets import SHEETS, TABLE
 from tests.waiting import until

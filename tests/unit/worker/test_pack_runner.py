@@ -16,7 +16,7 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Outcome, Receipt, Slice, Ticket, Whole
 from refill.packs.pool import Pool
 from refill.settings import Settings
-from refill.store.port import ClaimedSlice, Finished, Pack
+from refill.store.records import ClaimedSlice, Finished, Pack
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.in_flight import InFlight
 from refill.worker.pack_runner import PackRunner
