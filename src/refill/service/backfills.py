@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from refill.connectors.kit.contract import Connector
-from refill.domain.backfill import Backfill, Origin, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
 from refill.domain.pipeline import Database, Kind, Selection, Sink, Spec
 from refill.domain.slice import Reject, Slice
@@ -98,7 +98,7 @@ class Backfills:
         *,
         uid: str,
         user_id: int | None,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """`uid` names what a repeated request made the first time."""
         if is_repeatable(uid) and (made := self._find(sink.team_id, uid)) is not None:
             return made
@@ -128,12 +128,12 @@ class Backfills:
             if self._find(sink.team_id, uid) is None
         )
 
-    def insert(self, new: NewBackfill) -> Backfill:
+    def insert(self, new: NewBackfill) -> CountedBackfill:
         try:
             return self._store.insert_backfill(new)
         except Conflict as exc:
             other = exc.other
-            if isinstance(other, Backfill) and other.uid == new.uid:
+            if isinstance(other, CountedBackfill) and other.uid == new.uid:
                 return other
             raise _in_the_way(new.table or "", other) from exc
 
@@ -162,7 +162,7 @@ class Backfills:
             blocked_by=self._store.find_holder(Kind.SINK, sink.id, [table.full_name]),
         )
 
-    def get(self, sink: Sink, uid: str) -> Backfill:
+    def get(self, sink: Sink, uid: str) -> CountedBackfill:
         """NotFound too when it is another sink's."""
         if not is_uid(uid):
             raise NotFound("backfill", uid)
@@ -171,20 +171,24 @@ class Backfills:
             raise NotFound("backfill", uid)
         return backfill
 
-    def list_of_sink(self, sink: Sink, *, limit: int | None, cursor: str | None) -> Page[Backfill]:
+    def list_of_sink(
+        self, sink: Sink, *, limit: int | None, cursor: str | None
+    ) -> Page[CountedBackfill]:
         return self._store.list_backfills(
             sink.team_id, kind=Kind.SINK, pipeline_id=sink.id, limit=limit, cursor=cursor
         )
 
     def list_of_team(
         self, team_id: int, *, states: Collection[State], limit: int | None, cursor: str | None
-    ) -> Page[Backfill]:
+    ) -> Page[CountedBackfill]:
         statuses = frozenset().union(*(state.statuses for state in states))
         return self._store.list_backfills(
             team_id, kind=Kind.SINK, statuses=statuses or None, limit=limit, cursor=cursor
         )
 
-    def move(self, backfill: Backfill, state: State, *, user_id: int | None) -> Backfill:
+    def move(
+        self, backfill: CountedBackfill, state: State, *, user_id: int | None
+    ) -> CountedBackfill:
         """Pause, resume, cancel or retry; the same state again changes nothing."""
         now = State.of(backfill.status)
         if state is now:
@@ -219,7 +223,7 @@ class Backfills:
     ) -> Page[tuple[Slice, Reject]]:
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
-    def _find(self, team_id: int, uid: str) -> Backfill | None:
+    def _find(self, team_id: int, uid: str) -> CountedBackfill | None:
         try:
             return self._store.get_backfill_by_uid(team_id, uid)
         except NotFound:

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import Any, Protocol
 
 from refill.domain.access import ApiKey, Role, Scope, Team, User
-from refill.domain.backfill import Backfill, Origin, Status
+from refill.domain.backfill import CountedBackfill, Origin, Status
 from refill.domain.pipeline import Database, Destination, HttpEndpoint, Kind, Sink, Spec, Transfer
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, Receipt, Reject, Slice, SliceState
@@ -108,14 +108,14 @@ class PipelineStore(Protocol):
 
 
 class BackfillStore(Protocol):
-    """Every Backfill comes with its counters, summed in the same query or frozen at its end."""
+    """Counters are summed in the same query, or as they were frozen at the backfill's end."""
 
-    def insert_backfill(self, new: NewBackfill) -> Backfill:
-        """Conflict (`other`: the Backfill in the way) when an active one holds any of `holds`."""
+    def insert_backfill(self, new: NewBackfill) -> CountedBackfill:
+        """Conflict (`other`: the one in the way) when an active one holds any of `holds`."""
 
-    def get_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
-    def get_backfill_by_uid(self, team_id: int, uid: str) -> Backfill: ...
-    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> Backfill | None:
+    def get_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill: ...
+    def get_backfill_by_uid(self, team_id: int, uid: str) -> CountedBackfill: ...
+    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> CountedBackfill | None:
         """The newest whose origin is not the schedule."""
 
     def list_backfills(
@@ -127,20 +127,24 @@ class BackfillStore(Protocol):
         statuses: Collection[Status] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Backfill]:
+    ) -> Page[CountedBackfill]:
         """Newest first; those made by a schedule are left out."""
 
-    def find_holder(self, kind: Kind, pipeline_id: str, holds: Collection[str]) -> Backfill | None:
+    def find_holder(
+        self, kind: Kind, pipeline_id: str, holds: Collection[str]
+    ) -> CountedBackfill | None:
         """The active backfill that holds any of these, for a dry run."""
 
-    def pause_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
-    def resume_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
-    def cancel_backfill(self, team_id: int, backfill_id: int, user_id: int | None) -> Backfill:
+    def pause_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill: ...
+    def resume_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill: ...
+    def cancel_backfill(
+        self, team_id: int, backfill_id: int, user_id: int | None
+    ) -> CountedBackfill:
         """Pending slices are cancelled, running ones finish; the record stays."""
 
     def retry_backfill(
         self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """Failed slices (of those dates) become pending with a fresh retry budget; one that
         failed before it was planned is planned again. It takes its holds again, else Conflict."""
 
@@ -170,7 +174,7 @@ class BackfillStore(Protocol):
     ) -> tuple[tuple[Slice, Origin], ...]:
         """Runs of a transfer created between `start` and `end`, recurring ones too."""
 
-    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, Backfill]: ...
+    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, CountedBackfill]: ...
     def completed_dates(self, transfer_id: int) -> Mapping[date, int]:
         """Dates with a completed run, and the rows that the newest of them delivered."""
 
@@ -208,7 +212,7 @@ class WorkStore(Protocol):
         *,
         rows_estimated: int,
         spec: Spec | None = None,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """All slices in one transaction → SCHEDULED (COMPLETED where there are none and nothing
         is to seal). A backfill paused meanwhile stays paused, planned; one cancelled meanwhile
         raises Superseded. `spec`: what was frozen only now, because the source could not be asked
@@ -224,7 +228,9 @@ class WorkStore(Protocol):
         """A backfill that `seals`, all of whose slices are completed, and that has not ended. One
         that is paused too: there is nothing left that could wait."""
 
-    def end_claim(self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy) -> Backfill:
+    def end_claim(
+        self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy
+    ) -> CountedBackfill:
         """A plan that failed, or a seal that was done (`fault` None → COMPLETED) or failed.
         Transient faults within the policy leave it for a later claim, else FAILED."""
 

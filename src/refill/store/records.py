@@ -70,6 +70,7 @@ class Pack:
 
     id: str
     backfill: Backfill
+    rows_rejected: int  # by all of the backfill's slices until now
     slices: tuple[ClaimedSlice, ...]
 
 
@@ -97,7 +98,7 @@ class Finished:
 class Unsure:
     """Slices of one backfill that may have been delivered by an attempt nobody heard of again."""
 
-    backfill: Backfill  # without counters
+    backfill: Backfill
     slices: tuple[ClaimedSlice, ...]  # as their last attempt left them
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Backfill, Origin
+from refill.domain.backfill import CountedBackfill, Origin
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Reject, Slice, SliceState
@@ -111,7 +111,7 @@ class Slices(Part):
             rows = dicts(connection.execute(query))
             return tuple((slice_of(row), Origin(row["origin"])) for row in rows)
 
-    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, Backfill]:
+    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, CountedBackfill]:
         query = (
             sa.select(slices)
             .join(backfills, backfills.c.id == slices.c.backfill_id)

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from refill.domain.backfill import Backfill
+from refill.domain.backfill import CountedBackfill
 from refill.domain.pipeline import (
     Condition,
     Database,
@@ -193,7 +193,7 @@ def dated_slices(days: Iterable[date], target: str = "destination:3/orders") -> 
     return [PlannedSlice(extent=Dated(date=day), target=f"{target}/{day}") for day in days]
 
 
-def plan(store: Store, new: NewBackfill, slices: list[PlannedSlice]) -> Backfill:
+def plan(store: Store, new: NewBackfill, slices: list[PlannedSlice]) -> CountedBackfill:
     """A backfill that is there and planned."""
     made = store.insert_backfill(new)
     claim = store.claim_plan("planner", 30)

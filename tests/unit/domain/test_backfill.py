@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from refill.domain.backfill import ACTIVE, TRANSITIONS, Backfill, Counters, Status
+from refill.domain.backfill import ACTIVE, TRANSITIONS, CountedBackfill, Counters, Status
 from refill.domain.errors import Conflict
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.progress import measure_progress
@@ -10,7 +10,7 @@ from refill.domain.progress import measure_progress
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def make_backfill(**changes: object) -> Backfill:
+def make_backfill(**changes: object) -> CountedBackfill:
     fields: dict[str, object] = {
         "id": 1,
         "uid": "u",
@@ -28,8 +28,9 @@ def make_backfill(**changes: object) -> Backfill:
         ),
         "created_at": BEGAN,
         "updated_at": BEGAN,
+        "counters": Counters(),
     }
-    return Backfill(**(fields | changes))  # type: ignore[arg-type]
+    return CountedBackfill(**(fields | changes))  # type: ignore[arg-type]
 
 
 def test_every_state_has_its_transitions() -> None:

@@ -117,7 +117,9 @@ def test_what_could_not_be_published_was_not_delivered(
     engine: Any = SimpleNamespace(run=staged)
     prepared: Any = SimpleNamespace(ensure=lambda backfill, ends: None)
     part = Slice(id=1, backfill_id=5, index=0, extent=Whole(), target="t", attempt=1, queued_at=NOW)
-    pack = Pack(id="p", backfill=BACKFILL, slices=(ClaimedSlice(slice=part, fence=1),))
+    pack = Pack(
+        id="p", backfill=BACKFILL, rows_rejected=0, slices=(ClaimedSlice(slice=part, fence=1),)
+    )
     held, pool = InFlight(), Pool()
     runner = PackRunner(
         store=store,
