@@ -247,10 +247,13 @@ class WorkStore(Protocol):
     def finish_slices(
         self, backfill_id: int, receipts: Sequence[Receipt], policy: RetryPolicy
     ) -> Finished:
-        """DONE → completed; FAILED → pending later, or failed, by the policy; UNSTARTED and
-        SUPERSEDED → pending again, no failure counted. Each conditional on its attempt. When the
-        last slice ends, the backfill ends in the same transaction, with its counters frozen,
-        unless it is to be sealed. The rejects are stored with it; a slice's earlier ones go."""
+        """DONE → completed; FAILED → pending later, or failed, by the policy; UNSTARTED → pending
+        again, no failure counted. Each conditional on its attempt: else nothing changes, and its
+        id is in `superseded`. So a SUPERSEDED execution whose attempt still holds the slice was
+        overtaken by nothing that the store knows of, and counts as FAILED: else it would go round
+        for ever. When the last slice ends, the backfill ends in the same transaction, with its
+        counters frozen, unless it is to be sealed. The rejects are stored with it; a slice's
+        earlier ones go."""
 
     def release_slices(self, held: Collection[tuple[int, int]]) -> int:
         """A clean stop: pending again, nothing added to `failures`."""
