@@ -12,10 +12,6 @@ Q = TypeVar("Q", sa.Update, sa.Delete)
 
 
 class Answers(Part):
-    def get_answer(self, team_id: int, route: str, key: str) -> StoredAnswer | None:
-        with self._backend.read() as connection:
-            return _find(connection, team_id, route, key)
-
     def reserve_answer(
         self, team_id: int, route: str, key: str, body_hash: str
     ) -> StoredAnswer | None:

@@ -184,7 +184,6 @@ class BackfillStore(Protocol):
     def failed_dates(self, transfer_id: int) -> frozenset[date]:
         """Dates whose newest run failed."""
 
-    def get_answer(self, team_id: int, route: str, key: str) -> StoredAnswer | None: ...
     def reserve_answer(
         self, team_id: int, route: str, key: str, body_hash: str
     ) -> StoredAnswer | None:
