@@ -74,7 +74,8 @@ class Database:
     options: Mapping[str, Any]  # secrets in clear here, encrypted in the store
     annotations: Mapping[str, Any] = field(default_factory=dict)
     replication_slots: tuple[Mapping[str, Any], ...] = ()
-    catalogue: tuple[Table, ...] = ()
+    # of its catalogue, which is kept apart: it is by far the biggest thing about a database
+    tables_count: int = 0
     catalogue_at: datetime | None = None
     created_at: datetime
     updated_at: datetime

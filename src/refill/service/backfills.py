@@ -14,7 +14,7 @@ from refill.domain.table import Table
 from refill.planning.filters import check_filter
 from refill.planning.freeze import freeze_table
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_keys, plan_pages
-from refill.service.catalogue import Catalogue
+from refill.service.catalogue import Catalogue, pick
 from refill.service.identity import is_repeatable, is_uid
 from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
@@ -109,8 +109,9 @@ class Backfills:
         not be stored either; those that a repeated request made already are left out."""
         names = named_tables(sink.selection)
         database = self._store.get_database(sink.team_id, sink.database_id)
+        tables: tuple[Table, ...] = ()
         try:
-            database = self._catalogue.read_now(database)
+            tables = self._catalogue.read_now(database)
         except (TransientError, TerminalError) as exc:
             if names is None:
                 raise Invalid.of(
@@ -120,10 +121,10 @@ class Backfills:
                     reason=exc.code,
                 ) from exc
         if names is None:
-            names = _initial_tables(sink.selection, database.catalogue)
+            names = _initial_tables(sink.selection, tables)
         uids = {name: str(uuid.uuid5(uuid.UUID(sink.id), name)) for name in names}
         return tuple(
-            self._new_initial(sink, database, name, uid, user_id)
+            self._new_initial(sink, database, name, pick(tables, name), uid, user_id)
             for name, uid in uids.items()
             if self._find(sink.team_id, uid) is None
         )
@@ -258,10 +259,16 @@ class Backfills:
         )
 
     def _new_initial(
-        self, sink: Sink, database: Database, name: str, uid: str, user_id: int | None
+        self,
+        sink: Sink,
+        database: Database,
+        name: str,
+        known: Table | None,
+        uid: str,
+        user_id: int | None,
     ) -> NewBackfill:
         request = BackfillRequest(table=name, reason="initial backfill of the sink")
-        table = self._catalogue.find(database, name)
+        table = known or self._catalogue.find_now(database, name)
         try:
             spec = self._spec(sink, database, name, table, request)
         except Invalid as exc:
@@ -316,11 +323,11 @@ class Backfills:
         return freeze_table(spec, table)
 
 
-def _initial_tables(selection: Selection, catalogue: Iterable[Table]) -> tuple[str, ...]:
+def _initial_tables(selection: Selection, tables: Iterable[Table]) -> tuple[str, ...]:
     """What the selection covers, without what a table above it delivers already."""
     covered = {
         table.full_name: table
-        for table in catalogue
+        for table in tables
         if table.kind in _TABLES and covers(selection, table.full_name)
     }
     return tuple(name for name, table in covered.items() if not covered.keys() & set(table.parents))

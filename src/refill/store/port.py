@@ -26,6 +26,7 @@ from refill.store.records import (
     Page,
     PlannedSlice,
     StoredAnswer,
+    StoredCatalogue,
     Swept,
     Unsure,
 )
@@ -59,10 +60,15 @@ class PipelineStore(Protocol):
     """Names are unique within a team: a second of the same name is a Conflict on `name`.
     `*_id_or_name` takes either."""
 
-    def insert_database(self, database: Database) -> Database: ...
+    def insert_database(self, database: Database) -> Database:
+        """It has no catalogue yet, whatever the record says."""
+
     def list_databases(self, team_id: int) -> tuple[Database, ...]: ...
     def get_database(self, team_id: int, id_or_name: str) -> Database: ...
-    def update_database(self, database: Database) -> Database: ...
+    def update_database(self, database: Database) -> Database:
+        """All but the catalogue, which only `save_catalogue` writes."""
+
+    def get_catalogue(self, database_id: str) -> StoredCatalogue: ...
     def save_catalogue(self, database_id: str, tables: Sequence[Table], at: datetime) -> None: ...
     def delete_database(self, team_id: int, database_id: str) -> None:
         """Conflict while a sink or transfer uses it."""

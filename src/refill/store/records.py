@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Generic, TypeVar
 
 from refill.domain.backfill import Backfill, Order, Origin, Status
 from refill.domain.pipeline import Kind, Spec
 from refill.domain.slice import CtidRange, Dated, KeyRange, NullKeys, Slice, Whole
+from refill.domain.table import Table
 
 T = TypeVar("T")
 
@@ -16,6 +17,14 @@ T = TypeVar("T")
 class Page(Generic[T]):
     items: tuple[T, ...]
     next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCatalogue:
+    """The tables of a database as they were at a time; None: they were never read."""
+
+    tables: tuple[Table, ...]
+    at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,8 +48,6 @@ def make_database(**changes: Any) -> Database:
         "name": "shop",
         "type": "postgres",
         "options": {"hostname": "localhost", "password": "s3cret"},
-        "catalogue": (make_table(),),
-        "catalogue_at": NOW,
         "created_at": NOW,
         "updated_at": NOW,
     }
