@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from refill import __version__
 from refill.api.document import SinkError, error_answer
 from refill.api.gate import ServiceParam
-from refill.store.port import Gauges
+from refill.store.records import Gauges
 
 router = APIRouter(tags=["operations"])
 

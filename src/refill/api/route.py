@@ -16,7 +16,8 @@ from refill.api.errors import MethodNotAllowed
 from refill.domain.access import Caller, Scope
 from refill.domain.errors import Invalid, RefillError, TransientError
 from refill.service.identity import new_uid, repeatable_uid
-from refill.store.port import UNANSWERED, BackfillStore, StoredAnswer
+from refill.store.port import BackfillStore
+from refill.store.records import UNANSWERED, StoredAnswer
 
 SCOPE = "x-scope"  # where a route's scope stands in its OpenAPI operation
 

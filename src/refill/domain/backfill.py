@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Self
 
 from refill.domain.errors import Conflict
 from refill.domain.pipeline import Kind
@@ -120,7 +121,6 @@ class Backfill:
     cancelled_at: datetime | None = None
     cancelled_user_id: int | None = None
     idle_seconds: float = 0.0  # since it started: paused, or over until it was retried
-    counters: Counters = Counters()
 
     @property
     def dates(self) -> tuple[date, ...]:
@@ -132,7 +132,7 @@ class Backfill:
         """What a sink's slices go by; a transfer's go by date."""
         return self.spec.read.sort_columns if isinstance(self.spec, SinkSpec) else ()
 
-    def with_status(self, status: Status) -> "Backfill":
+    def with_status(self, status: Status) -> Self:
         """A copy in another state. The only reader of TRANSITIONS."""
         if status not in TRANSITIONS[self.status]:
             allowed = ", ".join(sorted(TRANSITIONS[self.status])) or "nothing: it is final"
@@ -143,3 +143,11 @@ class Backfill:
                 other=self.status,
             )
         return dataclasses.replace(self, status=status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedBackfill(Backfill):
+    """With how far it is. Apart from the plain record: summing a big backfill costs more than a
+    claim of it."""
+
+    counters: Counters

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from refill.domain.table import Record, Table
+from refill.domain.table import Record
 
 
 class Kind(StrEnum):
@@ -72,7 +72,8 @@ class Database:
     options: Mapping[str, Any]  # secrets in clear here, encrypted in the store
     annotations: Mapping[str, Any] = field(default_factory=dict)
     replication_slots: tuple[Mapping[str, Any], ...] = ()
-    catalogue: tuple[Table, ...] = ()
+    # of its catalogue, which is kept apart: it is by far the biggest thing about a database
+    tables_count: int = 0
     catalogue_at: datetime | None = None
     created_at: datetime
     updated_at: datetime

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from refill.domain.backfill import Backfill, Status
+from refill.domain.backfill import CountedBackfill, Status
 from refill.domain.pipeline import Kind
 
 
@@ -14,7 +14,7 @@ class Progress:
     eta_seconds: float | None
 
 
-def measure_progress(backfill: Backfill, now: datetime) -> Progress:
+def measure_progress(backfill: CountedBackfill, now: datetime) -> Progress:
     """Derived from the counters alone, so that every reader says the same."""
     fraction = _fraction(backfill)
     if backfill.started_at is None:
@@ -29,7 +29,7 @@ def measure_progress(backfill: Backfill, now: datetime) -> Progress:
     return Progress(fraction, round(rate, 1), None if eta is None else round(eta, 1))
 
 
-def _fraction(backfill: Backfill) -> float:
+def _fraction(backfill: CountedBackfill) -> float:
     if backfill.status is Status.COMPLETED:
         return 1.0
     counters = backfill.counters

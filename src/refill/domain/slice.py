@@ -124,7 +124,7 @@ class Outcome(StrEnum):
     DONE = "done"
     FAILED = "failed"
     UNSTARTED = "unstarted"  # handed back: the pack's time was up
-    SUPERSEDED = "superseded"
+    SUPERSEDED = "superseded"  # stopped: something newer seemed to hold its place
 
 
 class Fault(Record):

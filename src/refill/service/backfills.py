@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from refill.connectors.kit.contract import Connector
-from refill.domain.backfill import Backfill, Origin, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
 from refill.domain.pipeline import Database, Kind, Selection, Sink
 from refill.domain.slice import Reject, Slice
@@ -15,12 +15,13 @@ from refill.domain.table import Table, TableKind
 from refill.planning.filters import check_filter
 from refill.planning.freeze import freeze_keyed
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_table
-from refill.service.catalogue import Catalogue
+from refill.service.catalogue import Catalogue, pick
 from refill.service.identity import is_repeatable, is_uid
 from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
 from refill.service.sink_checks import check_sql
-from refill.store.port import NewBackfill, Page, Store
+from refill.store.port import Store
+from refill.store.records import NewBackfill, Page
 
 
 class State(StrEnum):
@@ -96,7 +97,7 @@ class Backfills:
         *,
         uid: str,
         user_id: int | None,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """`uid` names what a repeated request made the first time."""
         if is_repeatable(uid) and (made := self._find(sink.team_id, uid)) is not None:
             return made
@@ -107,8 +108,9 @@ class Backfills:
         not be stored either; those that a repeated request made already are left out."""
         names = named_tables(sink.selection)
         database = self._store.get_database(sink.team_id, sink.database_id)
+        tables: tuple[Table, ...] = ()
         try:
-            database = self._catalogue.read_now(database)
+            tables = self._catalogue.read_now(database)
         except (TransientError, TerminalError) as exc:
             if names is None:
                 raise Invalid.of(
@@ -118,20 +120,20 @@ class Backfills:
                     reason=exc.code,
                 ) from exc
         if names is None:
-            names = _initial_tables(sink.selection, database.catalogue)
+            names = _initial_tables(sink.selection, tables)
         uids = {name: str(uuid.uuid5(uuid.UUID(sink.id), name)) for name in names}
         return tuple(
-            self._new_initial(sink, database, name, uid, user_id)
+            self._new_initial(sink, database, name, pick(tables, name), uid, user_id)
             for name, uid in uids.items()
             if self._find(sink.team_id, uid) is None
         )
 
-    def insert(self, new: NewBackfill) -> Backfill:
+    def insert(self, new: NewBackfill) -> CountedBackfill:
         try:
             return self._store.insert_backfill(new)
         except Conflict as exc:
             other = exc.other
-            if isinstance(other, Backfill) and other.uid == new.uid:
+            if isinstance(other, CountedBackfill) and other.uid == new.uid:
                 return other
             raise _in_the_way(new.table or "", other) from exc
 
@@ -159,7 +161,7 @@ class Backfills:
             blocked_by=self._store.find_holder(Kind.SINK, sink.id, [read.name]),
         )
 
-    def get(self, sink: Sink, uid: str) -> Backfill:
+    def get(self, sink: Sink, uid: str) -> CountedBackfill:
         """NotFound too when it is another sink's."""
         if not is_uid(uid):
             raise NotFound("backfill", uid)
@@ -168,20 +170,24 @@ class Backfills:
             raise NotFound("backfill", uid)
         return backfill
 
-    def list_of_sink(self, sink: Sink, *, limit: int | None, cursor: str | None) -> Page[Backfill]:
+    def list_of_sink(
+        self, sink: Sink, *, limit: int | None, cursor: str | None
+    ) -> Page[CountedBackfill]:
         return self._store.list_backfills(
             sink.team_id, kind=Kind.SINK, pipeline_id=sink.id, limit=limit, cursor=cursor
         )
 
     def list_of_team(
         self, team_id: int, *, states: Collection[State], limit: int | None, cursor: str | None
-    ) -> Page[Backfill]:
+    ) -> Page[CountedBackfill]:
         statuses = frozenset().union(*(state.statuses for state in states))
         return self._store.list_backfills(
             team_id, kind=Kind.SINK, statuses=statuses or None, limit=limit, cursor=cursor
         )
 
-    def move(self, backfill: Backfill, state: State, *, user_id: int | None) -> Backfill:
+    def move(
+        self, backfill: CountedBackfill, state: State, *, user_id: int | None
+    ) -> CountedBackfill:
         """Pause, resume, cancel or retry; the same state again changes nothing."""
         now = State.of(backfill.status)
         if state is now:
@@ -216,7 +222,7 @@ class Backfills:
     ) -> Page[tuple[Slice, Reject]]:
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
-    def _find(self, team_id: int, uid: str) -> Backfill | None:
+    def _find(self, team_id: int, uid: str) -> CountedBackfill | None:
         try:
             return self._store.get_backfill_by_uid(team_id, uid)
         except NotFound:
@@ -251,10 +257,16 @@ class Backfills:
         )
 
     def _new_initial(
-        self, sink: Sink, database: Database, name: str, uid: str, user_id: int | None
+        self,
+        sink: Sink,
+        database: Database,
+        name: str,
+        known: Table | None,
+        uid: str,
+        user_id: int | None,
     ) -> NewBackfill:
         request = BackfillRequest(table=name, reason="initial backfill of the sink")
-        table = self._catalogue.find(database, name)
+        table = known or self._catalogue.find_now(database, name)
         try:
             spec = self._spec(sink, database, name, table, request)
         except Invalid as exc:
@@ -310,11 +322,11 @@ class Backfills:
         )
 
 
-def _initial_tables(selection: Selection, catalogue: Iterable[Table]) -> tuple[str, ...]:
+def _initial_tables(selection: Selection, tables: Iterable[Table]) -> tuple[str, ...]:
     """What the selection covers, without what a table above it delivers already."""
     covered = {
         table.full_name: table
-        for table in catalogue
+        for table in tables
         if table.kind is TableKind.TABLE and covers(selection, table.full_name)
     }
     return tuple(name for name, table in covered.items() if not covered.keys() & set(table.parents))

@@ -3,11 +3,10 @@ once, where it must be right or is not stored."""
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -87,16 +86,20 @@ class Catalogue:
         except (FutureTimeout, TransientError, TerminalError):
             return
 
-    def read_now(self, database: Database) -> Database:
-        """With its tables as they are now; as stored where the source does not answer in two
-        seconds. SourceUnavailable, or why it refused us, when none are stored either."""
+    def stored(self, database: Database) -> tuple[Table, ...]:
+        """The tables as they were when they were last read; none: they never were."""
+        return self._store.get_catalogue(database.id).tables
+
+    def read_now(self, database: Database) -> tuple[Table, ...]:
+        """The tables as they are now; as stored where the source does not answer in two seconds.
+        SourceUnavailable, or why it refused us, when none are stored either."""
         future = self._threads.submit(self.refresh, database)
         future.add_done_callback(_log_failure)
         try:
-            return replace(database, catalogue=future.result(LOOK_SECONDS))
+            return future.result(LOOK_SECONDS)
         except (FutureTimeout, TransientError, TerminalError) as exc:
-            if database.catalogue:
-                return database
+            if stored := self.stored(database):
+                return stored
             if isinstance(exc, RefillError):
                 raise
             raise SourceUnavailable(
@@ -105,7 +108,7 @@ class Catalogue:
 
     def find(self, database: Database, name: str) -> Table | None:
         """The table of that name: as stored, else as `find_now` finds it."""
-        return _stored(database, name) or self.find_now(database, name)
+        return pick(self.stored(database), name) or self.find_now(database, name)
 
     def find_now(self, database: Database, name: str) -> Table | None:
         """The table as it is now, by one look of two seconds at most; as stored where the source
@@ -116,7 +119,7 @@ class Catalogue:
             return self._ask(database, lambda: self._look(database, schema, table_name))
         except (FutureTimeout, TransientError, TerminalError):
             unknown = Table(schema_name=schema, name=table_name, columns=())
-            return _stored(database, name) or unknown
+            return pick(self.stored(database), name) or unknown
 
     def describe(self, database: Database, query: str) -> tuple[Column, ...]:
         """The columns that a query with a bound :date returns; none: the source did not answer in
@@ -152,7 +155,7 @@ class Catalogue:
             table = source.find_table(schema, name)
         if table is not None:
             # read again: a refresh may have come in between
-            kept = self._store.get_database(database.team_id, database.id).catalogue
+            kept = self.stored(database)
             if table not in kept:
                 others = [known for known in kept if known.full_name != table.full_name]
                 self._store.save_catalogue(database.id, [*others, table], self._clock())
@@ -162,9 +165,9 @@ class Catalogue:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _stored(database: Database, name: str) -> Table | None:
+def pick(tables: Iterable[Table], name: str) -> Table | None:
     wanted = split_name(name)
-    return next((t for t in database.catalogue if (t.schema_name, t.name) == wanted), None)
+    return next((t for t in tables if (t.schema_name, t.name) == wanted), None)
 
 
 def _log_failure(future: "Future[tuple[Table, ...]]") -> None:

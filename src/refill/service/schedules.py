@@ -13,7 +13,7 @@ from refill.domain.pipeline import Schedule, Transfer
 from refill.logs import about
 from refill.planning.dates import dates_before, today_in
 from refill.service.identity import repeatable_uid
-from refill.store.port import NewBackfill
+from refill.store.records import NewBackfill
 
 INTERVALS = ("hourly", "daily", "weekly", "monthly")
 

@@ -7,7 +7,7 @@ from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Database, Operator, Sink
 from refill.domain.table import Table
 from refill.planning.filters import check_filter
-from refill.service.catalogue import Catalogue
+from refill.service.catalogue import Catalogue, pick
 from refill.service.selection import covers, full_name, named_tables, overlap
 from refill.store.port import PipelineStore
 
@@ -27,11 +27,12 @@ class SinkChecks:
         self._connectors = connectors
 
     def check(self, sink: Sink, database: Database) -> None:
-        tables = self._named(sink, database)
+        stored = self._catalogue.stored(database)
+        tables = self._named(sink, database, stored)
         self._check_groups(sink, tables)
         for condition in sink.filter:
             check_condition(condition)
-            self._check_column(condition, sink, database, tables)
+            self._check_column(condition, sink, stored, tables)
         for named in tables:
             check_filter(sink.filter, named.columns)
         if sink.transform is not None:
@@ -39,7 +40,9 @@ class SinkChecks:
                 check_sql(sink.transform, table)
         self._check_place(sink)
 
-    def _named(self, sink: Sink, database: Database) -> tuple[Table, ...]:
+    def _named(
+        self, sink: Sink, database: Database, stored: tuple[Table, ...]
+    ) -> tuple[Table, ...]:
         """The tables that the sink names, all of them known to be there."""
         found: dict[str, Table] = {}
         names = [("source.include_tables", name) for name in named_tables(sink.selection) or ()]
@@ -49,7 +52,7 @@ class SinkChecks:
                 continue
             if not covers(sink.selection, name):
                 raise Invalid.of(field, f"{name} is not among the tables of the sink's source")
-            table = self._catalogue.find(database, name)
+            table = pick(stored, name) or self._catalogue.find_now(database, name)
             if table is None:
                 raise Invalid.of(field, f"{database.name} has no table {name}")
             found[name] = table
@@ -64,13 +67,17 @@ class SinkChecks:
                     raise Invalid.of("tables", f"{table.full_name} has no column {name}")
 
     def _check_column(
-        self, condition: Condition, sink: Sink, database: Database, tables: tuple[Table, ...]
+        self,
+        condition: Condition,
+        sink: Sink,
+        stored: tuple[Table, ...],
+        tables: tuple[Table, ...],
     ) -> None:
         name = condition.column_name
         for table in tables:
             if table.column(name) is None:
                 raise Invalid.of("filter", f"{table.full_name} has no column {name}")
-        covered = [table for table in database.catalogue if covers(sink.selection, table.full_name)]
+        covered = [table for table in stored if covers(sink.selection, table.full_name)]
         # a sink over whole schemas: each backfill checks again against its own table
         if not tables and covered and all(table.column(name) is None for table in covered):
             raise Invalid.of("filter", f"none of the sink's tables has a column {name}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from refill.clock import Clock
-from refill.domain.backfill import ACTIVE, Backfill, Order, Origin, Status
+from refill.domain.backfill import ACTIVE, Backfill, CountedBackfill, Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind, Transfer
 from refill.domain.slice import Dated, Reject, Slice, SliceState
@@ -21,7 +21,8 @@ from refill.planning.dates import (
 from refill.service.identity import new_uid
 from refill.service.transfer_spec import TransferFreezer
 from refill.service.transfers import Transfers
-from refill.store.port import BackfillStore, NewBackfill, Page
+from refill.store.port import BackfillStore
+from refill.store.records import NewBackfill, Page
 
 INCOMPLETE = frozenset(
     {Status.CREATED, Status.SCHEDULED, Status.RUNNING, Status.PAUSED, Status.FAILED}
@@ -79,7 +80,7 @@ class TransferBackfills:
         transfer_id: int,
         request: BackfillRequest,
         uid: str | None = None,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """`uid` names what a repeated request made the first time."""
         transfer = self._transfers.get(team_id, transfer_id)
         if uid is not None:
@@ -101,7 +102,7 @@ class TransferBackfills:
         try:
             return self._store.insert_backfill(new)
         except Conflict as error:
-            if isinstance(error.other, Backfill) and error.other.uid == new.uid:
+            if isinstance(error.other, CountedBackfill) and error.other.uid == new.uid:
                 return error.other
             raise _overlap(error) from error
 
@@ -129,39 +130,39 @@ class TransferBackfills:
             origin=Origin.SCHEDULE,
         )
 
-    def latest(self, team_id: int, transfer_id: int) -> Backfill:
+    def latest(self, team_id: int, transfer_id: int) -> CountedBackfill:
         self._transfers.get(team_id, transfer_id)
         found = self._store.latest_backfill(team_id, Kind.TRANSFER, str(transfer_id))
         if found is None:
             raise NotFound("backfill")
         return found
 
-    def list_incomplete(self, team_id: int) -> tuple[Backfill, ...]:
+    def list_incomplete(self, team_id: int) -> tuple[CountedBackfill, ...]:
         page = self._store.list_backfills(
             team_id, kind=Kind.TRANSFER, statuses=INCOMPLETE, limit=LIST_LIMIT
         )
         return page.items
 
-    def list_active(self, team_id: int) -> tuple[Backfill, ...]:
+    def list_active(self, team_id: int) -> tuple[CountedBackfill, ...]:
         return self._store.list_backfills(team_id, kind=Kind.TRANSFER, statuses=ACTIVE).items
 
     def last_runs(self, team_id: int) -> Mapping[int, date]:
         """By transfer, the day (UTC) on which it last ran."""
         return self._store.last_run_days(team_id)
 
-    def get(self, team_id: int, backfill_id: int) -> Backfill:
+    def get(self, team_id: int, backfill_id: int) -> CountedBackfill:
         found = self._store.get_backfill(team_id, backfill_id)
         if found.kind is not Kind.TRANSFER:
             raise NotFound("backfill", backfill_id)
         return found
 
-    def cancel(self, team_id: int, user_id: int, backfill_id: int) -> Backfill:
+    def cancel(self, team_id: int, user_id: int, backfill_id: int) -> CountedBackfill:
         found = self.get(team_id, backfill_id)
         if found.status in (Status.COMPLETED, Status.CANCELLED):
             raise _final(found)
         return self._store.cancel_backfill(team_id, backfill_id, user_id)
 
-    def pause(self, team_id: int, backfill_id: int) -> Backfill:
+    def pause(self, team_id: int, backfill_id: int) -> CountedBackfill:
         found = self.get(team_id, backfill_id)
         if found.status is Status.PAUSED:
             return found
@@ -169,7 +170,7 @@ class TransferBackfills:
             raise _final(found)
         return self._store.pause_backfill(team_id, backfill_id)
 
-    def resume(self, team_id: int, backfill_id: int) -> Backfill:
+    def resume(self, team_id: int, backfill_id: int) -> CountedBackfill:
         found = self.get(team_id, backfill_id)
         if found.status is Status.PAUSED:
             return self._store.resume_backfill(team_id, backfill_id)
@@ -184,7 +185,7 @@ class TransferBackfills:
         dates: Collection[date] | None = None,
         *,
         repeated: bool = False,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """Runs the failed dates again, all or those given. `repeated`: the same request came
         before, and may have done it."""
         found = self.get(team_id, backfill_id)
@@ -206,7 +207,7 @@ class TransferBackfills:
         except Conflict as error:
             raise _overlap(error) from error
 
-    def failures(self, backfill: Backfill) -> tuple[RunFailure, ...]:
+    def failures(self, backfill: CountedBackfill) -> tuple[RunFailure, ...]:
         """One per failed date, oldest first; all dates where it failed before it had runs."""
         if backfill.status is Status.FAILED and not backfill.planned:
             error = backfill.error or "The backfill could not be planned."
@@ -226,7 +227,7 @@ class TransferBackfills:
     ) -> Page[tuple[Slice, Reject]]:
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
-    def _check_failed(self, backfill: Backfill, dates: Collection[date]) -> None:
+    def _check_failed(self, backfill: CountedBackfill, dates: Collection[date]) -> None:
         if not backfill.planned and set(dates) != set(backfill.dates):
             raise Invalid.of(
                 "dates",

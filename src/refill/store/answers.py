@@ -5,17 +5,13 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from refill.store.part import Part
-from refill.store.port import UNANSWERED, StoredAnswer
+from refill.store.records import UNANSWERED, StoredAnswer
 from refill.store.tables import answers
 
 Q = TypeVar("Q", sa.Update, sa.Delete)
 
 
 class Answers(Part):
-    def get_answer(self, team_id: int, route: str, key: str) -> StoredAnswer | None:
-        with self._backend.read() as connection:
-            return _find(connection, team_id, route, key)
-
     def reserve_answer(
         self, team_id: int, route: str, key: str, body_hash: str
     ) -> StoredAnswer | None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Backfill, Counters, Origin, Status
+from refill.domain.backfill import CountedBackfill, Counters, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind
 from refill.domain.slice import SliceState
 from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
-from refill.store.port import NewBackfill, Page
-from refill.store.rows import backfill_of, dicts, from_json, spec_to_json, to_json
+from refill.store.records import NewBackfill, Page
+from refill.store.rows import backfill_of, counted_of, dicts, from_json, spec_to_json, to_json
 from refill.store.summing import backfills_of
 from refill.store.tables import backfills, slices
 from refill.store.tables import holds as held
@@ -29,7 +29,7 @@ _FRESH: dict[str, Any] = {
 
 
 class Backfills(Part):
-    def insert_backfill(self, new: NewBackfill) -> Backfill:
+    def insert_backfill(self, new: NewBackfill) -> CountedBackfill:
         """A second time with the same uid gives the first: the caller saw no answer, and asks
         again."""
         for _ in range(_RACES):
@@ -39,7 +39,7 @@ class Backfills(Part):
                     query = backfills.insert().values(_values(new, now)).returning(backfills)
                     row = connection.execute(query).mappings().one()
                     changes.take_holds(connection, row, new.holds)
-                    return backfill_of(row, Counters())
+                    return counted_of(row, Counters())
             except sa.exc.IntegrityError:
                 earlier = self._by_uid(new.team_id, new.uid)
                 if earlier is not None:
@@ -49,13 +49,13 @@ class Backfills(Part):
                     raise _held(holder) from None
         raise Conflict("Another backfill of the same pipeline came in between: try again.")
 
-    def get_backfill(self, team_id: int, backfill_id: int) -> Backfill:
+    def get_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill:
         return self._get(backfills.c.team_id == team_id, backfills.c.id == backfill_id)
 
-    def get_backfill_by_uid(self, team_id: int, uid: str) -> Backfill:
+    def get_backfill_by_uid(self, team_id: int, uid: str) -> CountedBackfill:
         return self._get(backfills.c.team_id == team_id, backfills.c.uid == uid)
 
-    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> Backfill | None:
+    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> CountedBackfill | None:
         page = self.list_backfills(team_id, kind=kind, pipeline_id=pipeline_id, limit=1)
         return page.items[0] if page.items else None
 
@@ -68,7 +68,7 @@ class Backfills(Part):
         statuses: Collection[Status] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Backfill]:
+    ) -> Page[CountedBackfill]:
         query = (
             sa.select(backfills)
             .where(backfills.c.team_id == team_id, backfills.c.origin != Origin.SCHEDULE.value)
@@ -90,7 +90,9 @@ class Backfills(Part):
                 rows, limit, lambda row: int(row["id"]), lambda kept: backfills_of(connection, kept)
             )
 
-    def find_holder(self, kind: Kind, pipeline_id: str, holds: Collection[str]) -> Backfill | None:
+    def find_holder(
+        self, kind: Kind, pipeline_id: str, holds: Collection[str]
+    ) -> CountedBackfill | None:
         if not holds:
             return None
         query = (
@@ -108,29 +110,31 @@ class Backfills(Part):
             found = backfills_of(connection, connection.execute(query).mappings().all())
             return found[0] if found else None
 
-    def pause_backfill(self, team_id: int, backfill_id: int) -> Backfill:
+    def pause_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill:
         with self._backend.write() as connection:
             row = changes.lock(connection, backfill_id, team_id)
-            paused = backfill_of(row, Counters()).with_status(Status.PAUSED)
+            paused = backfill_of(row).with_status(Status.PAUSED)
             now = self._backend.now(connection)
             changes.update(connection, paused.id, now, status=paused.status.value, paused_at=now)
             return changes.load(connection, backfill_id)
 
-    def resume_backfill(self, team_id: int, backfill_id: int) -> Backfill:
+    def resume_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill:
         with self._backend.write() as connection:
             row = changes.lock(connection, backfill_id, team_id)
             if row["status"] == Status.FAILED.value:
                 raise Conflict(
                     "A backfill that is failed cannot be resumed: retry it.", field="state"
                 )
-            resumed = backfill_of(row, Counters()).with_status(_waiting(row))
+            resumed = backfill_of(row).with_status(_waiting(row))
             now = self._backend.now(connection)
             idle = changes.idled(row, row["paused_at"], now)
             values = {"status": resumed.status.value, "paused_at": None, "idle": idle}
             changes.update(connection, resumed.id, now, **values)
             return changes.load(connection, backfill_id)
 
-    def cancel_backfill(self, team_id: int, backfill_id: int, user_id: int | None) -> Backfill:
+    def cancel_backfill(
+        self, team_id: int, backfill_id: int, user_id: int | None
+    ) -> CountedBackfill:
         with self._backend.write() as connection:
             row = changes.lock(connection, backfill_id, team_id)
             changes.cancel(connection, row, user_id, self._backend.now(connection))
@@ -138,7 +142,7 @@ class Backfills(Part):
 
     def retry_backfill(
         self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
-    ) -> Backfill:
+    ) -> CountedBackfill:
         for _ in range(_RACES):
             wanted: set[str] = set()
             try:
@@ -157,7 +161,7 @@ class Backfills(Part):
         self, connection: sa.Connection, row: sa.RowMapping, dates: Collection[date] | None
     ) -> set[str]:
         """What it has to hold again."""
-        retried = backfill_of(row, Counters())
+        retried = backfill_of(row)
         if retried.status is not Status.FAILED:
             raise Conflict(
                 f"A backfill that is {retried.status} cannot be retried: only a failed one can.",
@@ -193,7 +197,7 @@ class Backfills(Part):
         )
         return wanted
 
-    def _get(self, *conditions: Any) -> Backfill:
+    def _get(self, *conditions: Any) -> CountedBackfill:
         with self._backend.read() as connection:
             query = sa.select(backfills).where(*conditions)
             found = backfills_of(connection, connection.execute(query).mappings().all())
@@ -201,7 +205,7 @@ class Backfills(Part):
             raise NotFound("backfill")
         return found[0]
 
-    def _by_uid(self, team_id: int, uid: str) -> Backfill | None:
+    def _by_uid(self, team_id: int, uid: str) -> CountedBackfill | None:
         try:
             return self.get_backfill_by_uid(team_id, uid)
         except NotFound:
@@ -213,7 +217,7 @@ def _waiting(row: sa.RowMapping) -> Status:
     return Status.SCHEDULED if row["planned"] else Status.CREATED
 
 
-def _held(holder: Backfill) -> Conflict:
+def _held(holder: CountedBackfill) -> Conflict:
     what = f"table {holder.table}" if holder.table else "some of these dates"
     return Conflict(
         f"Backfill {holder.uid if holder.kind is Kind.SINK else holder.id} is {holder.status} and "

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import ACTIVE, Backfill, Counters, Status
+from refill.domain.backfill import ACTIVE, CountedBackfill, Status
 from refill.domain.errors import NotFound
 from refill.domain.pipeline import Kind
 from refill.domain.slice import SliceState
@@ -31,7 +31,7 @@ def lock(connection: sa.Connection, backfill_id: int, team_id: int | None = None
     return row
 
 
-def load(connection: sa.Connection, backfill_id: int) -> Backfill:
+def load(connection: sa.Connection, backfill_id: int) -> CountedBackfill:
     """The backfill as it is now."""
     query = sa.select(backfills).where(backfills.c.id == backfill_id)
     return backfills_of(connection, connection.execute(query).mappings().all())[0]
@@ -71,7 +71,7 @@ def end(
     connection: sa.Connection, row: sa.RowMapping, status: Status, now: int, **values: Any
 ) -> None:
     """To a final state, or FAILED: counters frozen, holds given back, leases void."""
-    backfill = backfill_of(row, Counters()).with_status(status)
+    backfill = backfill_of(row).with_status(status)
     moment = {
         Status.COMPLETED: "completed_at",
         Status.FAILED: "failed_at",

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Counters, Origin, Status
+from refill.domain.backfill import Origin, Status
 from refill.domain.slice import SliceState
 from refill.store import changes
 from refill.store.part import Part
-from refill.store.port import ClaimedSlice, Pack, PackLimits
+from refill.store.records import ClaimedSlice, Pack, PackLimits
 from refill.store.rows import backfill_of, dicts, slice_of, to_datetime
 from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, tallies, targets
 
@@ -31,8 +31,6 @@ class Claims(Part):
             return to_datetime(self._backend.now(connection))
 
     def claim_pack(self, worker: str, limits: PackLimits, lease_seconds: float) -> Pack | None:
-        """The pack's backfill comes without counters, but for `rows_rejected` where its spec
-        allows some: summing a big backfill costs more than the claim."""
         with self._backend.read() as connection:
             turn = connection.execute(_TURN).scalar_one()
             query = _CANDIDATES[turn % HISTORY_EVERY == HISTORY_EVERY - 1]
@@ -109,10 +107,7 @@ class Claims(Part):
             .where(slices.c.id.in_([part["id"] for part in found]), _PENDING)
             .values(attempt=slices.c.attempt + 1, **leased)
         )
-        backfill = backfill_of(row, Counters())
-        if backfill.spec.max_rejects:
-            counters = Counters(rows_rejected=_rejected(connection, backfill.id))
-            backfill = dataclasses.replace(backfill, counters=counters)
+        backfill = backfill_of(row)
         if backfill.status is Status.SCHEDULED:
             backfill = backfill.with_status(Status.RUNNING)
         started = row["started_at"] or now
@@ -133,6 +128,7 @@ class Claims(Part):
             backfill=dataclasses.replace(
                 backfill, started_at=to_datetime(started), updated_at=to_datetime(now)
             ),
+            rows_rejected=_rejected(connection, backfill.id),
             slices=tuple(
                 ClaimedSlice(
                     slice=slice_of({**part, **leased, "attempt": part["attempt"] + 1}),

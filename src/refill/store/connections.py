@@ -10,6 +10,7 @@ from refill.domain.errors import NotFound
 from refill.domain.pipeline import Database, Destination, HttpEndpoint
 from refill.domain.table import Table
 from refill.store.part import Part
+from refill.store.records import StoredCatalogue
 from refill.store.rows import (
     from_json,
     tables_of,
@@ -18,13 +19,11 @@ from refill.store.rows import (
     to_datetime_or_none,
     to_json,
     to_micros,
-    to_micros_or_none,
 )
 from refill.store.tables import databases, destinations, endpoints
 from refill.store.violations import named, unused
 
-# Lists leave the catalogue out: it is by far the biggest thing here.
-_LIGHT = [column for column in databases.c if column.name != "catalogue"]
+_DATABASE = [column for column in databases.c if column.name != "catalogue"]
 
 
 class Connections(Part):
@@ -33,27 +32,24 @@ class Connections(Part):
             "id": database.id,
             "team_id": database.team_id,
             "created_at": to_micros(database.created_at),
-            "catalogue": tables_to_json(database.catalogue),
-            "catalogue_at": to_micros_or_none(database.catalogue_at),
+            "catalogue": tables_to_json(()),
         }
         with named("database", database.name), self._backend.write() as connection:
             connection.execute(databases.insert().values(values))
-        return database
+        return self.get_database(database.team_id, database.id)
 
     def list_databases(self, team_id: int) -> tuple[Database, ...]:
-        """Without their catalogues; `get_database` has it."""
-        query = sa.select(*_LIGHT).where(databases.c.team_id == team_id)
+        query = sa.select(*_DATABASE).where(databases.c.team_id == team_id)
         with self._backend.read() as connection:
             rows = connection.execute(query.order_by(databases.c.created_at, databases.c.id))
             return tuple(self._database(row) for row in rows.mappings())
 
     def get_database(self, team_id: int, id_or_name: str) -> Database:
         with self._backend.read() as connection:
-            query = by_id_or_name(databases, team_id, id_or_name)
+            query = by_id_or_name(databases, team_id, id_or_name).with_only_columns(*_DATABASE)
             return self._database(self._one(connection, query, "database", id_or_name))
 
     def update_database(self, database: Database) -> Database:
-        """All but the catalogue, which only `save_catalogue` writes."""
         query = (
             databases.update()
             .where(databases.c.id == database.id, databases.c.team_id == database.team_id)
@@ -63,11 +59,25 @@ class Connections(Part):
             expect_one(connection.execute(query), "database", database.id)
         return self.get_database(database.team_id, database.id)
 
+    def get_catalogue(self, database_id: str) -> StoredCatalogue:
+        query = sa.select(databases.c.catalogue, databases.c.catalogue_at).where(
+            databases.c.id == database_id
+        )
+        with self._backend.read() as connection:
+            row = self._one(connection, query, "database", database_id)
+        return StoredCatalogue(
+            tables=tables_of(row["catalogue"]), at=to_datetime_or_none(row["catalogue_at"])
+        )
+
     def save_catalogue(self, database_id: str, tables: Sequence[Table], at: datetime) -> None:
         query = (
             databases.update()
             .where(databases.c.id == database_id)
-            .values(catalogue=tables_to_json(tables), catalogue_at=to_micros(at))
+            .values(
+                catalogue=tables_to_json(tables),
+                catalogue_at=to_micros(at),
+                tables_count=len(tables),
+            )
         )
         with self._backend.write() as connection:
             expect_one(connection.execute(query), "database", database_id)
@@ -204,7 +214,7 @@ class Connections(Part):
             options=self._open(row["options"], f"database {row['id']}"),
             annotations=from_json(row["annotations"]),
             replication_slots=tuple(from_json(row["replication_slots"])),
-            catalogue=tables_of(row["catalogue"]) if "catalogue" in row else (),
+            tables_count=row["tables_count"],
             catalogue_at=to_datetime_or_none(row["catalogue_at"]),
             created_at=to_datetime(row["created_at"]),
             updated_at=to_datetime(row["updated_at"]),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from refill.domain.errors import Invalid
-from refill.store.port import Page
+from refill.store.records import Page
 
 T = TypeVar("T")
 Row = TypeVar("Row")

@@ -12,7 +12,7 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, Outcome, Receipt, SliceState
 from refill.store import changes
 from refill.store.part import Part
-from refill.store.port import Finished
+from refill.store.records import Finished
 from refill.store.rows import spec_of, to_json
 from refill.store.summing import sum_counters
 from refill.store.tables import among, rejects, slices
@@ -186,8 +186,6 @@ def _verdict(
         return verdict | {"state": SliceState.COMPLETED.value}
     delay: float | None = 0.0
     if receipt.outcome in (Outcome.FAILED, Outcome.SUPERSEDED):
-        # the slice is still this attempt's, or it would not be here: what called itself overtaken
-        # was not, and must not go round for ever
         overtaken = receipt.outcome is Outcome.SUPERSEDED
         fault = receipt.fault or (_OVERTAKEN if overtaken else _UNEXPLAINED)
         failures = found["failures"] + 1

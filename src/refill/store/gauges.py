@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from refill.domain.backfill import Status
 from refill.domain.slice import SliceState
 from refill.store.part import Part
-from refill.store.port import Gauges
+from refill.store.records import Gauges
 from refill.store.tables import among, backfills, slices, tallies
 
 _COMPLETED = slices.c.state == SliceState.COMPLETED.value

@@ -5,14 +5,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Backfill, Counters, Origin, Status
+from refill.domain.backfill import CountedBackfill, Origin, Status
 from refill.domain.errors import Superseded
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, SliceState
 from refill.domain.spec import Spec, TransferSpec
 from refill.store import changes
 from refill.store.part import Part
-from refill.store.port import BackfillClaim, PlannedSlice
+from refill.store.records import BackfillClaim, PlannedSlice
 from refill.store.rows import backfill_of, spec_of, spec_to_json
 from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, targets
 
@@ -45,7 +45,7 @@ class Leases(Part):
         *,
         rows_estimated: int,
         spec: Spec | None = None,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         planned = list(slices)
         with self._backend.write() as connection:
             row = self._held(connection, claim)
@@ -69,12 +69,14 @@ class Leases(Part):
                 changes.end(connection, row, Status.COMPLETED, now)
             else:
                 if row["status"] != Status.PAUSED.value:
-                    after = backfill_of(row, Counters()).with_status(Status.SCHEDULED)
+                    after = backfill_of(row).with_status(Status.SCHEDULED)
                     values["status"] = after.status.value
                 changes.update(connection, row["id"], now, **values)
             return changes.load(connection, row["id"])
 
-    def end_claim(self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy) -> Backfill:
+    def end_claim(
+        self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy
+    ) -> CountedBackfill:
         """Without a fault, a claim to plan is handed back as it was: a clean stop."""
         with self._backend.write() as connection:
             row = self._held(connection, claim)
@@ -163,8 +165,11 @@ class Leases(Part):
                 worker=worker,
                 lease_until=now + round(lease_seconds * 1_000_000),
             )
-            backfill = changes.load(connection, row["id"])
-            return BackfillClaim(backfill=backfill, attempt=attempt, failures=row["failures"])
+            return BackfillClaim(
+                backfill=backfill_of({**row, "updated_at": now}),
+                attempt=attempt,
+                failures=row["failures"],
+            )
 
     def _held(self, connection: sa.Connection, claim: BackfillClaim) -> sa.RowMapping:
         """The locked row, if the claim still stands."""

@@ -7,143 +7,30 @@ team is as absent as one that never was: NotFound. A store that is locked or awa
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from refill.domain.access import ApiKey, Role, Scope, Team, User
-from refill.domain.backfill import Backfill, Order, Origin, Status
+from refill.domain.backfill import CountedBackfill, Origin, Status
 from refill.domain.pipeline import Database, Destination, HttpEndpoint, Kind, Sink, Transfer
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import Extent, Fault, Receipt, Reject, Slice, SliceState
+from refill.domain.slice import Fault, Receipt, Reject, Slice, SliceState
 from refill.domain.spec import Spec
 from refill.domain.table import Table
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    items: tuple[T, ...]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewBackfill:
-    """What `insert_backfill` needs. `holds` are the rows of the unique index that keep it alone:
-    for a sink its one table, for a transfer its dates."""
-
-    uid: str
-    team_id: int
-    kind: Kind
-    pipeline_id: str
-    pipeline_name: str
-    origin: Origin = Origin.REQUEST
-    spec: Spec
-    table: str | None = None
-    range_start: date | None = None
-    range_end: date | None = None
-    order: Order = Order.NEWEST_FIRST
-    max_concurrent: int | None = None
-    reason: str | None = None
-    slices_planned: int = 0
-    created_user_id: int | None = None
-    holds: tuple[str, ...] = ()
-    seals: bool = False  # the sink wants a last step once every slice is done
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSlice:
-    extent: Extent
-    target: str
-    rows_estimated: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillClaim:
-    """A lease on a backfill as a whole: to plan it, or to seal it."""
-
-    backfill: Backfill
-    attempt: int
-    failures: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedSlice:
-    slice: Slice  # with its new attempt
-    fence: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pack:
-    """Slices of one backfill that one Spark task executes in a row."""
-
-    id: str
-    backfill: Backfill
-    slices: tuple[ClaimedSlice, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackLimits:
-    """A pack ends at `max_slices` or as soon as it has `max_rows` estimated rows, and takes at
-    most its share of what is pending, so that the slots finish together."""
-
-    max_slices: int = 256
-    max_rows: int = 250_000
-    slots: int = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """What became of the receipts: which were accepted, and where the backfill stands now."""
-
-    accepted: frozenset[int]
-    superseded: frozenset[int]
-    status: Status
-    sealable: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsure:
-    """Slices of one backfill that may have been delivered by an attempt nobody heard of again."""
-
-    backfill: Backfill  # without counters
-    slices: tuple[ClaimedSlice, ...]  # as their last attempt left them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
-    leases_lost: int = 0
-    backfills_ended: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauges:
-    """For /metrics: one query over what is there now."""
-
-    backfills_by_status: Mapping[str, int] = field(default_factory=dict)
-    slices_by_state: Mapping[str, int] = field(default_factory=dict)
-    rows_read: int = 0
-    rows_delivered: int = 0
-    rows_rejected: int = 0
-    attempts: int = 0
-    failures: int = 0
-    leases_lost: int = 0
-    slice_seconds: float = 0.0
-    slices_completed: int = 0
-    queue_age_seconds: float = 0.0
-
-
-UNANSWERED = 0  # the status of a reservation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer:
-    """An answer kept under an Idempotency-Key; with the status UNANSWERED, its reservation."""
-
-    body_hash: str
-    status: int
-    body: str
+from refill.store.records import (
+    BackfillClaim,
+    Finished,
+    Gauges,
+    NewBackfill,
+    Pack,
+    PackLimits,
+    Page,
+    PlannedSlice,
+    StoredAnswer,
+    StoredCatalogue,
+    Swept,
+    Unsure,
+)
 
 
 class AccessStore(Protocol):
@@ -174,10 +61,15 @@ class PipelineStore(Protocol):
     """Names are unique within a team: a second of the same name is a Conflict on `name`.
     `*_id_or_name` takes either."""
 
-    def insert_database(self, database: Database) -> Database: ...
+    def insert_database(self, database: Database) -> Database:
+        """It has no catalogue yet, whatever the record says."""
+
     def list_databases(self, team_id: int) -> tuple[Database, ...]: ...
     def get_database(self, team_id: int, id_or_name: str) -> Database: ...
-    def update_database(self, database: Database) -> Database: ...
+    def update_database(self, database: Database) -> Database:
+        """All but the catalogue, which only `save_catalogue` writes."""
+
+    def get_catalogue(self, database_id: str) -> StoredCatalogue: ...
     def save_catalogue(self, database_id: str, tables: Sequence[Table], at: datetime) -> None: ...
     def delete_database(self, team_id: int, database_id: str) -> None:
         """Conflict while a sink or transfer uses it."""
@@ -223,14 +115,14 @@ class PipelineStore(Protocol):
 
 
 class BackfillStore(Protocol):
-    """Every Backfill comes with its counters, summed in the same query or frozen at its end."""
+    """Counters are summed in the same query, or as they were frozen at the backfill's end."""
 
-    def insert_backfill(self, new: NewBackfill) -> Backfill:
-        """Conflict (`other`: the Backfill in the way) when an active one holds any of `holds`."""
+    def insert_backfill(self, new: NewBackfill) -> CountedBackfill:
+        """Conflict (`other`: the one in the way) when an active one holds any of `holds`."""
 
-    def get_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
-    def get_backfill_by_uid(self, team_id: int, uid: str) -> Backfill: ...
-    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> Backfill | None:
+    def get_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill: ...
+    def get_backfill_by_uid(self, team_id: int, uid: str) -> CountedBackfill: ...
+    def latest_backfill(self, team_id: int, kind: Kind, pipeline_id: str) -> CountedBackfill | None:
         """The newest whose origin is not the schedule."""
 
     def list_backfills(
@@ -242,20 +134,24 @@ class BackfillStore(Protocol):
         statuses: Collection[Status] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Backfill]:
+    ) -> Page[CountedBackfill]:
         """Newest first; those made by a schedule are left out."""
 
-    def find_holder(self, kind: Kind, pipeline_id: str, holds: Collection[str]) -> Backfill | None:
+    def find_holder(
+        self, kind: Kind, pipeline_id: str, holds: Collection[str]
+    ) -> CountedBackfill | None:
         """The active backfill that holds any of these, for a dry run."""
 
-    def pause_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
-    def resume_backfill(self, team_id: int, backfill_id: int) -> Backfill: ...
-    def cancel_backfill(self, team_id: int, backfill_id: int, user_id: int | None) -> Backfill:
+    def pause_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill: ...
+    def resume_backfill(self, team_id: int, backfill_id: int) -> CountedBackfill: ...
+    def cancel_backfill(
+        self, team_id: int, backfill_id: int, user_id: int | None
+    ) -> CountedBackfill:
         """Pending slices are cancelled, running ones finish; the record stays."""
 
     def retry_backfill(
         self, team_id: int, backfill_id: int, dates: Collection[date] | None = None
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """Failed slices (of those dates) become pending with a fresh retry budget; one that
         failed before it was planned is planned again. It takes its holds again, else Conflict."""
 
@@ -285,7 +181,7 @@ class BackfillStore(Protocol):
     ) -> tuple[tuple[Slice, Origin], ...]:
         """Runs of a transfer created between `start` and `end`, recurring ones too."""
 
-    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, Backfill]: ...
+    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, CountedBackfill]: ...
     def completed_dates(self, transfer_id: int) -> Mapping[date, int]:
         """Dates with a completed run, and the rows that the newest of them delivered."""
 
@@ -295,7 +191,6 @@ class BackfillStore(Protocol):
     def failed_dates(self, transfer_id: int) -> frozenset[date]:
         """Dates whose newest run failed."""
 
-    def get_answer(self, team_id: int, route: str, key: str) -> StoredAnswer | None: ...
     def reserve_answer(
         self, team_id: int, route: str, key: str, body_hash: str
     ) -> StoredAnswer | None:
@@ -323,7 +218,7 @@ class WorkStore(Protocol):
         *,
         rows_estimated: int,
         spec: Spec | None = None,
-    ) -> Backfill:
+    ) -> CountedBackfill:
         """All slices in one transaction → SCHEDULED (COMPLETED where there are none and nothing
         is to seal). A backfill paused meanwhile stays paused, planned; one cancelled meanwhile
         raises Superseded. `spec`: what was frozen only now, because the source could not be asked
@@ -339,7 +234,9 @@ class WorkStore(Protocol):
         """A backfill that `seals`, all of whose slices are completed, and that has not ended. One
         that is paused too: there is nothing left that could wait."""
 
-    def end_claim(self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy) -> Backfill:
+    def end_claim(
+        self, claim: BackfillClaim, fault: Fault | None, policy: RetryPolicy
+    ) -> CountedBackfill:
         """A plan that failed, or a seal that was done (`fault` None → COMPLETED) or failed.
         Transient faults within the policy leave it for a later claim, else FAILED."""
 
@@ -356,10 +253,13 @@ class WorkStore(Protocol):
     def finish_slices(
         self, backfill_id: int, receipts: Sequence[Receipt], policy: RetryPolicy
     ) -> Finished:
-        """DONE → completed; FAILED → pending later, or failed, by the policy; UNSTARTED and
-        SUPERSEDED → pending again, no failure counted. Each conditional on its attempt. When the
-        last slice ends, the backfill ends in the same transaction, with its counters frozen,
-        unless it is to be sealed. The rejects are stored with it; a slice's earlier ones go."""
+        """DONE → completed; FAILED → pending later, or failed, by the policy; UNSTARTED → pending
+        again, no failure counted. Each conditional on its attempt: else nothing changes, and its
+        id is in `superseded`. So a SUPERSEDED execution whose attempt still holds the slice was
+        overtaken by nothing that the store knows of, and counts as FAILED: else it would go round
+        for ever. When the last slice ends, the backfill ends in the same transaction, with its
+        counters frozen, unless it is to be sealed. The rejects are stored with it; a slice's
+        earlier ones go."""
 
     def release_slices(self, held: Collection[tuple[int, int]]) -> int:
         """A clean stop: pending again, nothing added to `failures`."""

@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Counters, Status
+from refill.domain.backfill import Status
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Receipt, SliceState
 from refill.store import changes
 from refill.store.finishing import settle
 from refill.store.part import Part
-from refill.store.port import ClaimedSlice, Finished, Unsure
+from refill.store.records import ClaimedSlice, Finished, Unsure
 from refill.store.rows import backfill_of, dicts, slice_of, spec_of
 from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, targets
 
@@ -32,9 +32,7 @@ class Reconciling(Part):
             asked = [row for row in rows if spec_of(row["spec"]).sink_type in sink_types]
             found = [(row, _attempted(connection, row)) for row in asked]
         return tuple(
-            Unsure(backfill=backfill_of(row, Counters()), slices=parts)
-            for row, parts in found
-            if parts
+            Unsure(backfill=backfill_of(row), slices=parts) for row, parts in found if parts
         )
 
     def record_delivered(self, backfill_id: int, receipts: Sequence[Receipt]) -> Finished:

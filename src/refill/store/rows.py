@@ -12,7 +12,7 @@ import orjson
 import sqlalchemy as sa
 from pydantic import Field, TypeAdapter
 
-from refill.domain.backfill import Backfill, Counters, Order, Origin, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Counters, Order, Origin, Status
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Extent, Slice, SliceState
 from refill.domain.spec import Spec
@@ -97,8 +97,45 @@ def counters_of(text: str) -> Counters:
     return Counters(**orjson.loads(text))
 
 
-def backfill_of(row: AnyRow, counters: Counters) -> Backfill:
-    return Backfill(
+def backfill_of(row: AnyRow) -> Backfill:
+    return Backfill(**_backfill_fields(row))
+
+
+def counted_of(row: AnyRow, counters: Counters) -> CountedBackfill:
+    return CountedBackfill(**_backfill_fields(row), counters=counters)
+
+
+def slice_of(row: AnyRow) -> Slice:
+    return Slice(
+        id=row["id"],
+        backfill_id=row["backfill_id"],
+        index=row["index"],
+        extent=extent_of(row["extent"]),
+        target=row["target"],
+        state=SliceState(row["state"]),
+        attempt=row["attempt"],
+        failures=row["failures"],
+        pack=row["pack"],
+        worker=row["worker"],
+        lease_until=to_datetime_or_none(row["lease_until"]),
+        not_before=to_datetime_or_none(row["not_before"] or None),
+        rows_estimated=row["rows_estimated"],
+        rows_read=row["rows_read"],
+        rows_delivered=row["rows_delivered"],
+        rows_filtered=row["rows_filtered"],
+        rows_rejected=row["rows_rejected"],
+        bytes_written=row["bytes_written"],
+        seconds=row["seconds"],
+        error=row["error"],
+        error_code=row["error_code"],
+        queued_at=to_datetime(row["queued_at"]),
+        started_at=to_datetime_or_none(row["started_at"]),
+        ended_at=to_datetime_or_none(row["ended_at"]),
+    )
+
+
+def _backfill_fields(row: AnyRow) -> dict[str, Any]:
+    return dict(
         id=row["id"],
         uid=row["uid"],
         team_id=row["team_id"],
@@ -130,36 +167,6 @@ def backfill_of(row: AnyRow, counters: Counters) -> Backfill:
         cancelled_at=to_datetime_or_none(row["cancelled_at"]),
         cancelled_user_id=row["cancelled_user_id"],
         idle_seconds=row["idle"] / 1_000_000,
-        counters=counters,
-    )
-
-
-def slice_of(row: AnyRow) -> Slice:
-    return Slice(
-        id=row["id"],
-        backfill_id=row["backfill_id"],
-        index=row["index"],
-        extent=extent_of(row["extent"]),
-        target=row["target"],
-        state=SliceState(row["state"]),
-        attempt=row["attempt"],
-        failures=row["failures"],
-        pack=row["pack"],
-        worker=row["worker"],
-        lease_until=to_datetime_or_none(row["lease_until"]),
-        not_before=to_datetime_or_none(row["not_before"] or None),
-        rows_estimated=row["rows_estimated"],
-        rows_read=row["rows_read"],
-        rows_delivered=row["rows_delivered"],
-        rows_filtered=row["rows_filtered"],
-        rows_rejected=row["rows_rejected"],
-        bytes_written=row["bytes_written"],
-        seconds=row["seconds"],
-        error=row["error"],
-        error_code=row["error_code"],
-        queued_at=to_datetime(row["queued_at"]),
-        started_at=to_datetime_or_none(row["started_at"]),
-        ended_at=to_datetime_or_none(row["ended_at"]),
     )
 
 

@@ -9,7 +9,7 @@ from refill.domain.errors import Misconfigured
 from refill.store.backend import Backend
 from refill.store.tables import tallies, teams, users
 
-HEAD = "0002"
+HEAD = "0004"
 LOCK = 0x7265_6669_6C6C  # the advisory lock that migrating processes queue for
 
 
@@ -34,7 +34,7 @@ def migrate(backend: Backend) -> None:
         if found is None:
             _create(connection)
         elif found != HEAD:
-            _upgrade(connection, found)
+            upgrade(connection, found)
         if connection.execute(sa.select(teams.c.id).limit(1)).first() is None:
             _furnish(connection, backend.now(connection))
 
@@ -60,7 +60,8 @@ def _create(connection: sa.Connection) -> None:
     connection.execute(version.insert().values(version_num=HEAD))
 
 
-def _upgrade(connection: sa.Connection, found: str) -> None:
+def upgrade(connection: sa.Connection, found: str, to: str = HEAD) -> None:
+    """By migrations; `found` is what is there."""
     # imported late: most starts find the schema as it should be, and need no alembic
     from alembic import command
     from alembic.config import Config
@@ -70,7 +71,7 @@ def _upgrade(connection: sa.Connection, found: str) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, HEAD)
+        command.upgrade(config, to)
     except CommandError as error:
         raise Misconfigured(
             f"The store's schema is {found}, which this version of refill does not know: it was "

@@ -6,14 +6,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Backfill, Origin
+from refill.domain.backfill import CountedBackfill, Origin
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Reject, Slice, SliceState
 from refill.store import changes
 from refill.store.cursor import decode, page_of
 from refill.store.part import Part
-from refill.store.port import Page
+from refill.store.records import Page
 from refill.store.rows import dicts, from_json, slice_of, to_datetime, to_micros
 from refill.store.tables import backfills, rejects, slices
 
@@ -111,7 +111,7 @@ class Slices(Part):
             rows = dicts(connection.execute(query))
             return tuple((slice_of(row), Origin(row["origin"])) for row in rows)
 
-    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, Backfill]:
+    def get_run(self, team_id: int, run_id: int) -> tuple[Slice, CountedBackfill]:
         query = (
             sa.select(slices)
             .join(backfills, backfills.c.id == slices.c.backfill_id)

@@ -5,9 +5,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import Backfill, Counters
+from refill.domain.backfill import CountedBackfill, Counters
 from refill.domain.slice import SliceState
-from refill.store.rows import AnyRow, backfill_of, counters_of
+from refill.store.rows import AnyRow, counted_of, counters_of
 from refill.store.tables import slices
 
 
@@ -51,11 +51,11 @@ def sum_counters(connection: sa.Connection, ids: Collection[int]) -> dict[int, C
     return {row["backfill_id"]: Counters(**{name: row[name] for name in _NAMES}) for row in rows}
 
 
-def backfills_of(connection: sa.Connection, rows: Sequence[AnyRow]) -> list[Backfill]:
+def backfills_of(connection: sa.Connection, rows: Sequence[AnyRow]) -> list[CountedBackfill]:
     """Records with their counters."""
     summed = sum_counters(connection, [row["id"] for row in rows if row["counters"] is None])
     return [
-        backfill_of(
+        counted_of(
             row,
             counters_of(row["counters"])
             if row["counters"] is not None

@@ -9,7 +9,7 @@ from refill.domain.slice import Outcome, Receipt, SliceState
 from refill.store import changes
 from refill.store.finishing import conclude, settle
 from refill.store.leases import Leases
-from refill.store.port import Swept
+from refill.store.records import Swept
 from refill.store.slices import newest_completed
 from refill.store.tables import among, answers, backfills, rejects, slices, tallies
 

@@ -94,6 +94,7 @@ databases = Table(
     Column("replication_slots", Text, nullable=False),
     Column("catalogue", Text, nullable=False),
     Column("catalogue_at", Time),
+    _number("tables_count"),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
     UniqueConstraint("team_id", "name"),

@@ -1,5 +1,6 @@
 """From a claim of the store's to what a task needs: tickets drawn, a pack assigned."""
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Sequence
 
@@ -7,7 +8,7 @@ from refill.connectors.kit.contract import Job
 from refill.domain.backfill import Backfill
 from refill.domain.slice import Ticket
 from refill.packs.assignment import Assignment
-from refill.store.port import ClaimedSlice, Pack
+from refill.store.records import ClaimedSlice, Pack
 from refill.worker.ends import Ends
 
 PACK_SECONDS = 5.0  # no slice of a pack is begun after that
@@ -38,7 +39,7 @@ def assign(
 ) -> Assignment:
     return Assignment(
         pack_id=pack.id,
-        job=job_of(pack.backfill),
+        job=_job_of_pack(pack),
         source_type=ends.source.type,
         source_options=ends.source_options,
         sink_type=ends.sink.type,
@@ -52,13 +53,19 @@ def assign(
 
 
 def job_of(backfill: Backfill) -> Job:
-    """Rejects are allowed per backfill: what other slices used up is not there any more."""
-    spec = backfill.spec
-    # as of the claim: packs that run side by side each get all of it, and may overrun it together
-    left = max(0, spec.max_rejects - backfill.counters.rows_rejected)
     return Job(
         backfill_id=backfill.id,
         backfill_uid=backfill.uid,
         team_id=backfill.team_id,
-        spec=spec if left == spec.max_rejects else spec.model_copy(update={"max_rejects": left}),
+        spec=backfill.spec,
     )
+
+
+def _job_of_pack(pack: Pack) -> Job:
+    """Rejects are allowed per backfill: what other slices used up is not there any more."""
+    job = job_of(pack.backfill)
+    # as of the claim: packs that run side by side each get all of it, and may overrun it together
+    left = max(0, job.spec.max_rejects - pack.rows_rejected)
+    if left == job.spec.max_rejects:
+        return job
+    return dataclasses.replace(job, spec=job.spec.model_copy(update={"max_rejects": left}))

@@ -8,7 +8,8 @@ from refill.domain.errors import RefillError, StoreBusy, Superseded
 from refill.domain.retry import RetryPolicy
 from refill.logs import about
 from refill.packs.faults import fault_of
-from refill.store.port import BackfillClaim, WorkStore
+from refill.store.port import WorkStore
+from refill.store.records import BackfillClaim
 from refill.worker.in_flight import InFlight
 from refill.worker.store_retry import retry_store
 

@@ -4,7 +4,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from refill.store.port import BackfillClaim, Pack
+from refill.store.records import BackfillClaim, Pack
 
 
 @dataclass(slots=True)

@@ -13,7 +13,8 @@ from refill.logs import about
 from refill.packs.engine import Engine
 from refill.packs.faults import failure, fault_of
 from refill.packs.pool import Pool, sink_of
-from refill.store.port import Finished, WorkStore
+from refill.store.port import WorkStore
+from refill.store.records import Finished
 from refill.worker.assignments import assign, draw_tickets, job_of
 from refill.worker.ends import EndsFinder
 from refill.worker.in_flight import InFlight, PackInFlight

@@ -14,7 +14,8 @@ from refill.packs.pool import Pool, source_of
 from refill.planning.filters import check_filter
 from refill.planning.freeze import freeze_keyed, freeze_named
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_table
-from refill.store.port import BackfillClaim, PlannedSlice, WorkStore
+from refill.store.port import WorkStore
+from refill.store.records import BackfillClaim, PlannedSlice
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.prepared import Prepared
 from refill.worker.snapshots import Snapshots

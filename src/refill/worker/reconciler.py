@@ -17,7 +17,8 @@ from refill.domain.slice import Outcome, Receipt, Ticket
 from refill.logs import about
 from refill.packs.pool import Pool, sink_of
 from refill.packs.receipts import receipt_of
-from refill.store.port import Unsure, WorkStore
+from refill.store.port import WorkStore
+from refill.store.records import Unsure
 from refill.worker.assignments import draw_tickets, job_of
 from refill.worker.ends import EndsFinder
 

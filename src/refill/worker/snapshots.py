@@ -8,7 +8,7 @@ from refill.connectors.kit.contract import Source
 from refill.domain.errors import Superseded
 from refill.domain.spec import KeyedRead
 from refill.packs.pool import close_quietly
-from refill.store.port import BackfillClaim
+from refill.store.records import BackfillClaim
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from refill.packs.engine import Engine
 from refill.packs.pool import Pool
 from refill.planning.plan import PlanSettings
 from refill.settings import Settings
-from refill.store.port import BackfillClaim, PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import BackfillClaim, PackLimits
 from refill.worker.claim_runner import Claim, ClaimRunner
 from refill.worker.ends import EndsFinder
 from refill.worker.housekeeping import Housekeeping

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from refill.domain.backfill import Backfill
+from refill.domain.backfill import CountedBackfill
 from refill.domain.pipeline import (
     Condition,
     Database,
@@ -22,15 +22,8 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, KeyRange, Outcome, Receipt
 from refill.domain.spec import Spec
 from refill.domain.table import Table
-from refill.store.port import (
-    ClaimedSlice,
-    Finished,
-    NewBackfill,
-    Pack,
-    PackLimits,
-    PlannedSlice,
-    Store,
-)
+from refill.store.port import Store
+from refill.store.records import ClaimedSlice, Finished, NewBackfill, Pack, PackLimits, PlannedSlice
 from tests.specs import build_spec, pg_column
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
@@ -56,8 +49,6 @@ def make_database(**changes: Any) -> Database:
         "name": "shop",
         "type": "postgres",
         "options": {"hostname": "localhost", "password": "s3cret"},
-        "catalogue": (make_table(),),
-        "catalogue_at": NOW,
         "created_at": NOW,
         "updated_at": NOW,
     }
@@ -201,7 +192,7 @@ def dated_slices(days: Iterable[date], target: str = "destination:3/orders") -> 
     return [PlannedSlice(extent=Dated(date=day), target=f"{target}/{day}") for day in days]
 
 
-def plan(store: Store, new: NewBackfill, slices: list[PlannedSlice]) -> Backfill:
+def plan(store: Store, new: NewBackfill, slices: list[PlannedSlice]) -> CountedBackfill:
     """A backfill that is there and planned."""
     made = store.insert_backfill(new)
     claim = store.claim_plan("planner", 30)

@@ -5,7 +5,8 @@ import pytest
 from refill.domain.backfill import Status
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Outcome, Reject, SliceState
-from refill.store.port import Pack, PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,

@@ -7,11 +7,12 @@ from uuid import uuid4
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refill.domain.backfill import ACTIVE, Backfill, Counters, Origin, Status
+from refill.domain.backfill import ACTIVE, CountedBackfill, Counters, Origin, Status
 from refill.domain.errors import Conflict
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Slice, SliceState
-from refill.store.port import Pack, PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
@@ -111,7 +112,7 @@ class World:
             if part.state is SliceState.RUNNING:
                 assert running.setdefault(part.target, part.backfill_id) == part.backfill_id
 
-    def check_state(self, backfill: Backfill, slices: tuple[Slice, ...]) -> None:
+    def check_state(self, backfill: CountedBackfill, slices: tuple[Slice, ...]) -> None:
         states = {part.state for part in slices}
         unfinished = states & {SliceState.PENDING, SliceState.RUNNING}
         assert self.final.get(backfill.id, backfill.status) is backfill.status

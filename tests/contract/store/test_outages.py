@@ -9,7 +9,8 @@ import pytest
 from refill.domain.errors import Misconfigured, StoreBusy
 from refill.store.cipher import AesCipher
 from refill.store.open import FILE, open_store
-from refill.store.port import PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import PackLimits
 from tests.contract.store.conftest import KEY
 from tests.contract.store.factories import (
     FIRST,

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from refill.domain.backfill import Status
 from refill.domain.errors import Conflict, Invalid, Misconfigured, NotFound
 from refill.store.port import Store
+from refill.store.records import StoredCatalogue
 from tests.contract.store.conftest import Opener
 from tests.contract.store.factories import (
     NOW,
@@ -148,20 +149,41 @@ def test_a_sink_takes_its_backfills_along_to_its_new_name(store: Store) -> None:
     assert store.get_backfill(1, others.id) == others
 
 
-def test_the_catalogue_is_saved_apart_and_left_out_of_lists(store: Store) -> None:
-    database = store.insert_database(make_database(catalogue=(), catalogue_at=None))
+def test_a_database_is_the_same_in_a_list_and_alone(store: Store) -> None:
+    first = store.insert_database(make_database(name="a"))
+    second = store.insert_database(make_database(name="b"))
+    store.save_catalogue(second.id, [make_table("x"), make_table("y")], NOW)
+    listed = store.list_databases(1)
+    assert {database.name: database.tables_count for database in listed} == {"a": 0, "b": 2}
+    for database in (first, second):
+        assert store.get_database(1, database.id) in listed
+
+
+def test_a_new_database_has_no_catalogue(store: Store) -> None:
+    made = store.insert_database(make_database(tables_count=5, catalogue_at=NOW))
+    assert (made.tables_count, made.catalogue_at) == (0, None)
+    assert store.get_catalogue(made.id) == StoredCatalogue(tables=(), at=None)
+
+
+def test_a_catalogue_is_read_as_it_was_saved(store: Store) -> None:
+    database = store.insert_database(make_database())
     tables = (make_table("a"), make_table("b"))
     store.save_catalogue(database.id, tables, NOW)
     kept = store.get_database(1, database.id)
-    assert kept.catalogue == tables
-    assert kept.catalogue_at == NOW
-    listed = store.list_databases(1)[0]
-    assert listed.catalogue == ()
-    assert listed.catalogue_at == NOW
-    # written back from a list, the catalogue stays
-    assert store.update_database(dataclasses.replace(listed, name="new")).catalogue == tables
+    assert (kept.tables_count, kept.catalogue_at) == (2, NOW)
+    # whoever read the record before the catalogue was saved does not undo that
+    renamed = store.update_database(dataclasses.replace(database, name="new"))
+    assert (renamed.name, renamed.tables_count, renamed.catalogue_at) == ("new", 2, NOW)
+    assert store.get_catalogue(database.id) == StoredCatalogue(tables=tables, at=NOW)
+    store.save_catalogue(database.id, tables[:1], NOW)
+    assert store.get_database(1, database.id).tables_count == 1
+
+
+def test_a_database_that_is_not_there_has_no_catalogue(store: Store) -> None:
     with pytest.raises(NotFound):
-        store.save_catalogue("nowhere", tables, NOW)
+        store.save_catalogue("nowhere", (), NOW)
+    with pytest.raises(NotFound):
+        store.get_catalogue("nowhere")
 
 
 def test_a_database_in_use_cannot_be_deleted(store: Store) -> None:

@@ -10,7 +10,8 @@ from typing import TypeVar
 from refill.domain.backfill import Backfill, Origin, Status
 from refill.domain.errors import Conflict
 from refill.domain.slice import SliceState
-from refill.store.port import Finished, Pack, PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import Finished, Pack, PackLimits
 from tests.contract.store.conftest import Opener
 from tests.contract.store.factories import (
     AT_ONCE,

@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
-from refill.domain.backfill import Backfill, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Status
 from refill.domain.slice import Receipt, Reject, SliceState
-from refill.store.port import Pack, PackLimits, Store, Unsure
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits, Unsure
 from tests.contract.store.factories import (
     AT_ONCE,
     done,
@@ -26,7 +27,7 @@ GONE = -1.0  # a lease that ran out before it began
 KAFKA = make_spec(sink_type="kafka", sink_options={})
 
 
-def planned(store: Store, slices: int = 1, seals: bool = False) -> Backfill:
+def planned(store: Store, slices: int = 1, seals: bool = False) -> CountedBackfill:
     return plan(store, new_sink_backfill(spec=KAFKA, seals=seals), key_slices(slices))
 
 

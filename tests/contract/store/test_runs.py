@@ -7,7 +7,8 @@ import pytest
 from refill.domain.backfill import Origin
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.slice import Dated, SliceState
-from refill.store.port import PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import PackLimits
 from tests.contract.store.factories import (
     FIRST,
     dated_slices,

@@ -44,7 +44,7 @@ def test_the_migrations_lead_to_what_an_empty_store_gets(empty_opener: Opener) -
     store = empty_opener()
     backend = store._backend  # type: ignore[attr-defined]
     with backend.engine.connect() as connection, connection.begin() as transaction:
-        schema._upgrade(connection, "nothing")
+        schema.upgrade(connection, "nothing")
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
         by_migrations = _definitions(connection)

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from refill.store.port import PackLimits, Store
+from refill.store.port import Store
+from refill.store.records import PackLimits
 from refill.store.rows import spec_to_json
 from refill.store.tables import backfills
 from tests.contract.store.factories import (

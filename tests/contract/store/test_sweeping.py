@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from refill.domain.backfill import Status
 from refill.domain.errors import Conflict, NotFound, Superseded
 from refill.domain.slice import Reject, SliceState
-from refill.store.port import Pack, PackLimits, Store, StoredAnswer, Swept
+from refill.store.port import Store
+from refill.store.records import Pack, PackLimits, StoredAnswer, Swept
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
@@ -162,10 +163,10 @@ def test_what_ended_long_ago_is_pruned_and_its_counters_stay(store: Store) -> No
     assert store.list_rejects(old.id).items == ()
     assert len(store.list_slices(recent.id).items) == 2
     assert store.get_backfill(1, old.id).counters.rows_delivered == 30
-    assert store.get_answer(1, "r", "k") == answer
+    assert store.reserve_answer(1, "r", "k", "h") == answer
     change(store, "UPDATE answers SET created_at = 0")
     assert store.prune(90) == 0
-    assert store.get_answer(1, "r", "k") is None
+    assert store.reserve_answer(1, "r", "k", "h") is None
 
 
 def test_the_newest_completed_run_of_a_date_outlives_pruning(store: Store) -> None:

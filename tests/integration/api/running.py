@@ -22,7 +22,8 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, KeyRange, Outcome, Receipt, Reject
 from refill.service import Service
 from refill.settings import Settings
-from refill.store.port import PackLimits, PlannedSlice, Store
+from refill.store.port import Store
+from refill.store.records import PackLimits, PlannedSlice
 from tests.servers.postgres import free_port
 from tests.waiting import until
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from refill.domain.slice import Fault, KeyRange, Reject
-from refill.store.port import PlannedSlice
+from refill.store.records import PlannedSlice
 from tests.integration.api.running import Running, answer
 
 FAULT = Fault(code="sink_refused", message="The folder cannot be written.", transient=False)

@@ -128,7 +128,10 @@ def test_a_connection_that_works_and_tables_that_are_read_again(
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE fresh (id int PRIMARY KEY)")
     assert answer(api.post(f"{path}/refresh_tables"), 200) == {"success": True}
-    assert answer(api.get(path), 200)["tables_count"] == 1
+    shown = answer(api.get(path), 200)
+    assert shown["tables_count"] == 1
+    # a list says the same of it
+    assert shown in answer(api.get(PATH), 200)["data"]
 
 
 def test_a_connection_that_does_not_work_says_why(

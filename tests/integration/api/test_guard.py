@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from refill.api.route import SCOPE
 from refill.domain.access import Role, Scope
 from refill.domain.slice import Dated
-from refill.store.port import PlannedSlice
+from refill.store.records import PlannedSlice
 from tests.integration.api.running import Running, answer
 
 EXAMPLE_TEXT = {"date": "2024-01-01", "date-time": "2024-01-01T00:00:00Z"}

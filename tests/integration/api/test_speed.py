@@ -12,7 +12,7 @@ from refill.domain.backfill import Order
 from refill.domain.pipeline import Kind
 from refill.domain.table import Table
 from refill.service.identity import new_uid
-from refill.store.port import NewBackfill
+from refill.store.records import NewBackfill
 from tests.integration.api.running import Running, answer
 from tests.specs import build_spec
 

@@ -322,8 +322,7 @@ def test_a_backfill_freezes_the_columns_that_are_there_now(
     frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.table
     assert frozen is not None
     assert [column.name for column in frozen.columns] == ["id", "note"]
-    kept = server.store.get_database(1, database["id"]).catalogue
-    assert kept == (frozen,)
+    assert server.store.get_catalogue(database["id"]).tables == (frozen,)
 
 
 def test_a_backfill_goes_by_the_stored_table_while_the_source_is_away(

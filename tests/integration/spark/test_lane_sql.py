@@ -20,6 +20,7 @@ from tests.integration.spark.assignments import (
     make_spec,
     make_ticket,
 )
+from tests.sheets import NOTES
 
 pytestmark = pytest.mark.spark
 
@@ -46,10 +47,11 @@ def test_what_passes_through_keeps_what_is_known_of_it(
     (receipt,) = spark_engine.run(make_assignment(tmp_path, [key_ticket(800000)], spec=spec))
 
     schema = staged(receipt)["schema"]
-    assert schema["id"] == {"pg_type": "bigint", "form": "plain", "type": "int64"}
-    assert schema["body"] == {"pg_type": "jsonb", "form": "json", "type": "string"}
-    assert schema["doc"] == {"form": "plain", "type": "string"}
-    assert schema["day"] == {"pg_type": "date", "form": "plain", "type": "date32[day]"}
+    assert schema["id"] == {**NOTES["id"].texts(), "type": "int64"}
+    assert schema["body"] == {**NOTES["doc"].texts(), "type": "string"}
+    # computed: text by its Arrow type, and nobody's type
+    assert schema["doc"] == {"form": "plain", "family": "text", "type": "string"}
+    assert schema["day"] == {**NOTES["day"].texts(), "type": "date32[day]"}
 
 
 def test_a_date_can_be_aggregated(spark_engine: SparkEngine, tmp_path: Path) -> None:

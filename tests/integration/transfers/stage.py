@@ -27,7 +27,8 @@ from refill.domain.table import Column, Table
 from refill.service import Service
 from refill.service.identity import new_uid
 from refill.settings import Settings
-from refill.store.port import PackLimits, PlannedSlice, Store
+from refill.store.port import Store
+from refill.store.records import PackLimits, PlannedSlice
 from tests.servers.postgres import free_port
 from tests.specs import pg_column
 
@@ -82,7 +83,9 @@ class Stage:
         )
         return minted.token
 
-    def make_database(self, options: Mapping[str, Any] | None = None, **changes: Any) -> Database:
+    def make_database(
+        self, options: Mapping[str, Any] | None = None, *, tables: tuple[Table, ...] = (ORDERS,)
+    ) -> Database:
         """By default one that nobody answers at, whose catalogue is known."""
         now = datetime.now(UTC)
         nobody = {
@@ -92,22 +95,20 @@ class Stage:
             "username": "reader",
             "password": "secret",
         }
-        return self.store.insert_database(
+        made = self.store.insert_database(
             Database(
-                **{
-                    "id": new_uid(),
-                    "team_id": self.team_id,
-                    "name": f"shop-{next(self._numbers)}",
-                    "type": "postgres",
-                    "options": dict(options or nobody),
-                    "catalogue": (ORDERS,),
-                    "catalogue_at": now,
-                    "created_at": now,
-                    "updated_at": now,
-                    **changes,
-                }
+                id=new_uid(),
+                team_id=self.team_id,
+                name=f"shop-{next(self._numbers)}",
+                type="postgres",
+                options=dict(options or nobody),
+                created_at=now,
+                updated_at=now,
             )
         )
+        if tables:
+            self.store.save_catalogue(made.id, tables, now)
+        return made
 
     def make_destination(self, **changes: Any) -> int:
         number = next(self._numbers)

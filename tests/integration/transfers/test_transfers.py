@@ -232,7 +232,7 @@ def test_a_transfer_that_cannot_be_read(
 def test_with_the_source_down_an_unknown_table_is_accepted(
     shared_stage: Stage, shared_api: httpx.Client
 ) -> None:
-    database = shared_stage.make_database(catalogue=(), catalogue_at=None)
+    database = shared_stage.make_database(tables=())
     transfer = shared_stage.make_transfer(data_source_id=database.name)
     made = shared_stage.make_backfill(transfer)
     spec = shared_stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
@@ -261,9 +261,9 @@ def shop(postgres_url: str) -> Iterator[dict[str, Any]]:
 def test_a_miss_is_looked_up_once_and_kept(
     shared_stage: Stage, shared_api: httpx.Client, shop: dict[str, Any]
 ) -> None:
-    database = shared_stage.make_database(shop, catalogue=())
+    database = shared_stage.make_database(shop, tables=())
     shared_stage.make_transfer(data_source_id=database.name)
-    kept = shared_stage.store.get_database(1, database.name).catalogue
+    kept = shared_stage.store.get_catalogue(database.id).tables
     assert [table.full_name for table in kept] == ["public.orders"]
     body = shared_stage.transfer_body(
         data_source_id=database.name, settings={**SETTINGS, "table": "nope"}
@@ -275,7 +275,7 @@ def test_a_miss_is_looked_up_once_and_kept(
 def test_a_query_is_described_by_the_source(
     shared_stage: Stage, shared_api: httpx.Client, shop: dict[str, Any]
 ) -> None:
-    database = shared_stage.make_database(shop, catalogue=())
+    database = shared_stage.make_database(shop, tables=())
     settings = {
         "query": "select id, amount from orders where day = :date;",
         "destination_table": "o",

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from refill.connectors.kit.contract import Connector, Context
 from refill.connectors.kit.registry import load_connectors
-from refill.domain.backfill import Backfill, Status
+from refill.domain.backfill import CountedBackfill, Status
 from refill.domain.pipeline import Database, Destination, Kind, Transfer
 from refill.domain.slice import Receipt
 from refill.domain.spec import Spec
@@ -19,7 +19,8 @@ from refill.settings import Settings
 from refill.spark.engine import SparkEngine
 from refill.store.cipher import load_cipher
 from refill.store.open import open_store
-from refill.store.port import NewBackfill, Store
+from refill.store.port import Store
+from refill.store.records import NewBackfill
 from refill.worker import Worker
 from tests.sheets import SHEETS, TABLE
 from tests.specs import build_spec
@@ -115,7 +116,7 @@ class Bed:
             )
         )
 
-    def backfill(self, transfer: Transfer, days: int = 5, **spec: Any) -> Backfill:
+    def backfill(self, transfer: Transfer, days: int = 5, **spec: Any) -> CountedBackfill:
         dates = tuple(date(2024, 1, 1) + timedelta(days=n) for n in range(days))
         database = self.store.get_database(1, transfer.database_id)
         return self.store.insert_backfill(
@@ -150,10 +151,12 @@ class Bed:
             )
         )
 
-    def look(self, backfill: Backfill) -> Backfill:
+    def look(self, backfill: CountedBackfill) -> CountedBackfill:
         return self.store.get_backfill(1, backfill.id)
 
-    def wait(self, backfill: Backfill, *statuses: Status, seconds: float = 60.0) -> Backfill:
+    def wait(
+        self, backfill: CountedBackfill, *statuses: Status, seconds: float = 60.0
+    ) -> CountedBackfill:
         until(lambda: self.look(backfill).status in statuses, "its end", seconds)
         return self.look(backfill)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from refill.domain.backfill import Backfill, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Status
 from refill.domain.slice import SliceState
 from tests.integration.worker.bed import Bed
 from tests.integration.worker.dying import InlineBed, doomed
 from tests.waiting import until
 
 
-def assert_delivered_once(bed: Bed, ended: Backfill) -> None:
+def assert_delivered_once(bed: Bed, ended: CountedBackfill) -> None:
     files = sorted(bed.out.glob("[0-9]*.json"))
     ids = [row["id"] for path in files for row in json.loads(path.read_text())["rows"]]
     assert len(ids) == len(set(ids)) == ended.counters.rows_delivered == 50

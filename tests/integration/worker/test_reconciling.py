@@ -10,7 +10,7 @@ import pytest
 
 from refill.domain.backfill import Backfill, Status
 from refill.domain.pipeline import Kind, Sink
-from refill.store.port import NewBackfill
+from refill.store.records import NewBackfill
 from tests.integration.worker.bed import NOW
 from tests.integration.worker.dying import InlineBed, doomed
 from tests.servers.kafka import KafkaServer

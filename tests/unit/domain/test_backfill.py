@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from refill.domain.backfill import ACTIVE, TRANSITIONS, Backfill, Counters, Status
+from refill.domain.backfill import ACTIVE, TRANSITIONS, CountedBackfill, Counters, Status
 from refill.domain.errors import Conflict
 from refill.domain.pipeline import Kind
 from refill.domain.progress import measure_progress
@@ -11,7 +11,7 @@ from tests.specs import build_spec
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def make_backfill(**changes: object) -> Backfill:
+def make_backfill(**changes: object) -> CountedBackfill:
     fields: dict[str, object] = {
         "id": 1,
         "uid": "u",
@@ -29,8 +29,9 @@ def make_backfill(**changes: object) -> Backfill:
         ),
         "created_at": BEGAN,
         "updated_at": BEGAN,
+        "counters": Counters(),
     }
-    return Backfill(**(fields | changes))  # type: ignore[arg-type]
+    return CountedBackfill(**(fields | changes))  # type: ignore[arg-type]
 
 
 def test_every_state_has_its_transitions() -> None:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from refill.domain.table import Table
 from refill.service import catalogue as module
 from refill.service.catalogue import Catalogue
 from refill.settings import Settings
+from refill.store.records import StoredCatalogue
 from tests.specs import pg_column
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,7 +54,9 @@ def catalogue(source: HangingSource, monkeypatch: pytest.MonkeyPatch) -> Iterato
     connector = Connector(
         type="deep", title="Deep", options_model=Options, open_source=lambda *_: source
     )
-    store: Any = None  # a source that never answers leaves nothing to store
+    # a source that never answers leaves nothing to save
+    kept = StoredCatalogue(tables=(STORED,), at=NOW)
+    store: Any = SimpleNamespace(get_catalogue=lambda database_id: kept)
     made = Catalogue(
         store=store, connectors={"deep": connector}, settings=Settings(), clock=system_clock
     )
@@ -67,7 +71,6 @@ DATABASE = Database(
     name="deep",
     type="deep",
     options={},
-    catalogue=(STORED,),
     created_at=NOW,
     updated_at=NOW,
 )

@@ -13,7 +13,7 @@ from refill.domain.backfill import Backfill
 from refill.domain.errors import Invalid, StoreBusy
 from refill.domain.pipeline import Schedule, Transfer
 from refill.service.schedules import INTERVALS, Schedules, describe_schedule, find_due, last_due
-from refill.store.port import NewBackfill
+from refill.store.records import NewBackfill
 
 MADE = datetime(2024, 1, 1, tzinfo=UTC)
 NOW = datetime(2024, 6, 15, 10, 30, tzinfo=UTC)  # a Saturday

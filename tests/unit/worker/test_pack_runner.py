@@ -16,7 +16,7 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Outcome, Receipt, Slice, Ticket, Whole
 from refill.packs.pool import Pool
 from refill.settings import Settings
-from refill.store.port import ClaimedSlice, Finished, Pack
+from refill.store.records import ClaimedSlice, Finished, Pack
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.in_flight import InFlight
 from refill.worker.pack_runner import PackRunner
@@ -118,7 +118,9 @@ def test_what_could_not_be_published_was_not_delivered(
     engine: Any = SimpleNamespace(run=staged)
     prepared: Any = SimpleNamespace(ensure=lambda backfill, ends: None)
     part = Slice(id=1, backfill_id=5, index=0, extent=Whole(), target="t", attempt=1, queued_at=NOW)
-    pack = Pack(id="p", backfill=BACKFILL, slices=(ClaimedSlice(slice=part, fence=1),))
+    pack = Pack(
+        id="p", backfill=BACKFILL, rows_rejected=0, slices=(ClaimedSlice(slice=part, fence=1),)
+    )
     held, pool = InFlight(), Pool()
     runner = PackRunner(
         store=store,

@@ -16,7 +16,7 @@ from refill.domain.pipeline import Kind
 from refill.domain.slice import Receipt, Slice, Ticket, Whole
 from refill.packs.pool import Pool
 from refill.settings import Settings
-from refill.store.port import ClaimedSlice, Finished, Unsure
+from refill.store.records import ClaimedSlice, Finished, Unsure
 from refill.worker.ends import EndsFinder
 from refill.worker.reconciler import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, Reconciler
 from tests.specs import build_spec

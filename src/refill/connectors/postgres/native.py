@@ -1,6 +1,6 @@
 """What is native to PostgreSQL in a column and an extent: nobody else reads it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from refill.domain.slice import NativeExtent
@@ -47,6 +47,11 @@ class NativeType:
     def of(cls, column: Column) -> "NativeType":
         return cls(**column.native)
 
+    def stored(self) -> dict[str, Any]:
+        """What `of` reads back; catalogues are large, so what goes without saying is left out."""
+        plain = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
     @property
     def underneath(self) -> int:
         """A domain is read, and compared, as what is under it."""
@@ -62,7 +67,7 @@ def make_column(name: str, type_name: str, native: NativeType, *, nullable: bool
         nullable=nullable,
         comparison=_comparison(native),
         sortable=native.underneath not in _UNSORTABLE,
-        native={key: value for key, value in asdict(native).items() if value is not None},
+        native=native.stored(),
     )
 
 

@@ -19,7 +19,7 @@ from refill.api.gate import CallerParam, ServiceParam
 from refill.api.paging import Cursor, Limit
 from refill.api.route import UidParam
 from refill.domain.access import Scope
-from refill.domain.backfill import Backfill, Status
+from refill.domain.backfill import CountedBackfill, Status
 from refill.domain.progress import measure_progress
 from refill.domain.slice import KeyRange, NativeExtent, Whole
 from refill.planning.plan import PlannedExtent
@@ -194,7 +194,7 @@ def list_team_backfills(
     )
 
 
-def show_backfill(backfill: Backfill, now: datetime) -> SinkBackfillAnswer:
+def show_backfill(backfill: CountedBackfill, now: datetime) -> SinkBackfillAnswer:
     counters = backfill.counters
     progress = measure_progress(backfill, now)
     initial = max(backfill.rows_estimated, counters.rows_read) if backfill.planned else 0

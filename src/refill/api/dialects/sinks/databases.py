@@ -220,7 +220,7 @@ def show_database(service: Service, database: Database) -> DatabaseAnswer:
         use_local_tunnel=False,
         annotations=dict(database.annotations),
         replication_slots=[ReplicationSlotAnswer(**slot) for slot in database.replication_slots],
-        tables_count=len(database.catalogue),
+        tables_count=database.tables_count,
         tables_refreshed_at=microseconds(database.catalogue_at),
         inserted_at=seconds(database.created_at),
         updated_at=seconds(database.updated_at),

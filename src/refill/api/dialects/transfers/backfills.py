@@ -24,7 +24,7 @@ from refill.api.gate import CallerParam, ServiceParam
 from refill.api.paging import Cursor, Limit
 from refill.api.route import RepeatedParam, UidParam
 from refill.domain.access import Scope
-from refill.domain.backfill import Backfill, Order, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Order, Status
 from refill.domain.errors import Invalid
 from refill.domain.progress import measure_progress
 from refill.domain.slice import Reject, Slice
@@ -234,7 +234,7 @@ def list_rejects(
     return wrap(RejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
 
 
-def show_backfill(service: Service, backfill: Backfill) -> BackfillAnswer:
+def show_backfill(service: Service, backfill: CountedBackfill) -> BackfillAnswer:
     counters = backfill.counters
     failures = service.transfer_backfills.failures(backfill)
     progress = measure_progress(backfill, service.clock())

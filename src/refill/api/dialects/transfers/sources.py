@@ -160,7 +160,8 @@ def get_transfer_options(
     """Without an envelope. The tables are those of the stored catalogue."""
     database = _database(service, caller.team_id, "source_id", chosen.source_id)
     service.destinations.get(caller.team_id, chosen.destination_id)
-    schemas = sorted({table.schema_name for table in database.catalogue})
+    tables = service.catalogue.stored(database)
+    schemas = sorted({table.schema_name for table in tables})
     return AvailableOptions(
         data_source=OptionSource(
             data_source_id=database.name,
@@ -191,7 +192,7 @@ def get_transfer_options(
                             column.name for column in table.columns if column.family in DATED
                         ],
                     )
-                    for table in database.catalogue
+                    for table in tables
                     if table.schema_name == schema
                 ],
             )

@@ -15,7 +15,7 @@ from refill.api.dialects.transfers.setup_forms import Scalar
 from refill.api.gate import MAX_ID, CallerParam, ServiceParam
 from refill.api.route import RepeatedParam
 from refill.domain.access import Scope
-from refill.domain.backfill import Backfill
+from refill.domain.backfill import CountedBackfill
 from refill.domain.pipeline import Database, Destination, Schedule, Transfer
 from refill.service import Service
 from refill.service.schedules import describe_schedule
@@ -301,7 +301,7 @@ def _show_item(
     transfer: Transfer,
     database: Database,
     destination: Destination,
-    backfill: Backfill | None,
+    backfill: CountedBackfill | None,
     last_run: date | None,
 ) -> TransferItem:
     state: Literal["active", "paused"] = "paused" if transfer.paused else "active"
