@@ -12,7 +12,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from refill.api.errors import MethodNotAllowed
 from refill.domain.access import Caller, Scope
 from refill.domain.errors import Invalid, RefillError, TransientError
 from refill.service.identity import new_uid, repeatable_uid
@@ -35,9 +34,6 @@ class GuardedRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             state = request.app.state
-            allowed = state.fixed_paths.missing_method(request.method, request.url.path)
-            if allowed is not None:
-                raise MethodNotAllowed(allowed)
             await run_in_threadpool(state.gate.admit, request, needed)
             if request.method != "POST" or _HEADER not in request.headers:
                 return await run(request)
