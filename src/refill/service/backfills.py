@@ -163,10 +163,17 @@ class Backfills:
 
     def get(self, sink: Sink, uid: str) -> Backfill:
         """NotFound too when it is another sink's."""
+        backfill = self.get_of_team(sink.team_id, uid)
+        if backfill.pipeline_id != sink.id:
+            raise NotFound("backfill", uid)
+        return backfill
+
+    def get_of_team(self, team_id: int, uid: str) -> Backfill:
+        """NotFound too when it is a transfer's: those have numbers, and another dialect."""
         if not is_uid(uid):
             raise NotFound("backfill", uid)
-        backfill = self._store.get_backfill_by_uid(sink.team_id, uid.lower())
-        if backfill.kind is not Kind.SINK or backfill.pipeline_id != sink.id:
+        backfill = self._store.get_backfill_by_uid(team_id, uid.lower())
+        if backfill.kind is not Kind.SINK:
             raise NotFound("backfill", uid)
         return backfill
 

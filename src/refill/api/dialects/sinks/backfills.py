@@ -194,6 +194,15 @@ def list_team_backfills(
     )
 
 
+@router.get("/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_READ))
+def get_team_backfill(
+    backfill: str, caller: CallerParam, service: ServiceParam
+) -> SinkBackfillAnswer:
+    """Of whichever of the team's sinks, by its id alone."""
+    found = service.backfills.get_of_team(caller.team_id, backfill)
+    return show_backfill(found, service.clock())
+
+
 def show_backfill(backfill: Backfill, now: datetime) -> SinkBackfillAnswer:
     counters = backfill.counters
     progress = measure_progress(backfill, now)
