@@ -29,7 +29,7 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
     app.state.gate = Gate(
         service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock
     )
-    app.state.answers = KeptAnswers(service.store)
+    app.state.answers = KeptAnswers(service.answers)
     for each in (operations.router, sinks.router, transfers.router):
         # not `include_router`: it would build every route once more
         app.router.routes.extend(each.routes)

@@ -177,9 +177,16 @@ class Backfills:
             raise NotFound("backfill", uid)
         return backfill
 
-    def list_of_sink(self, sink: Sink, *, limit: int | None, cursor: str | None) -> Page[Backfill]:
+    def get_of_sink(self, team_id: int, sink: str, uid: str) -> Backfill:
+        """NotFound says which of the two is not there."""
+        return self.get(self._store.get_sink(team_id, sink), uid)
+
+    def list_of_sink(
+        self, team_id: int, sink: str, *, limit: int | None, cursor: str | None
+    ) -> Page[Backfill]:
+        found = self._store.get_sink(team_id, sink)
         return self._store.list_backfills(
-            sink.team_id, kind=Kind.SINK, pipeline_id=sink.id, limit=limit, cursor=cursor
+            team_id, kind=Kind.SINK, pipeline_id=found.id, limit=limit, cursor=cursor
         )
 
     def list_of_team(
@@ -217,12 +224,16 @@ class Backfills:
                 raise
             raise _in_the_way(backfill.table or "", exc.other) from exc
 
-    def slices(self, backfill: Backfill, *, limit: int | None, cursor: str | None) -> Page[Slice]:
+    def slices(
+        self, team_id: int, sink: str, uid: str, *, limit: int | None, cursor: str | None
+    ) -> Page[Slice]:
+        backfill = self.get_of_sink(team_id, sink, uid)
         return self._store.list_slices(backfill.id, limit=limit, cursor=cursor)
 
     def rejects(
-        self, backfill: Backfill, *, limit: int | None, cursor: str | None
+        self, team_id: int, sink: str, uid: str, *, limit: int | None, cursor: str | None
     ) -> Page[tuple[Slice, Reject]]:
+        backfill = self.get_of_sink(team_id, sink, uid)
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
     def _find(self, team_id: int, uid: str) -> Backfill | None:

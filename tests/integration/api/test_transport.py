@@ -174,14 +174,14 @@ def test_the_content_type_does_not_matter(server: Running, api: httpx.Client) ->
 def test_an_unforeseen_error_is_500_and_tells_nothing_of_the_inside(
     server: Running, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret inside")
 
-    monkeypatch.setattr(server.service.sinks, "list_all", fail)
+    monkeypatch.setattr(server.service.sinks, "list_views", fail)
     response = api.get("/api/sinks")
     assert "secret inside" not in response.text
     assert "went wrong" in answer(response, 500)["summary"]
-    monkeypatch.setattr(server.service.transfers, "list_all", fail)
+    monkeypatch.setattr(server.service.transfer_views, "list_all", fail)
     refusal = answer(api.get("/v1/teams/1/transfers"), 500)
     assert refusal["error"]["code"] == "INTERNAL_SERVER_ERROR"
     assert "secret inside" not in str(refusal)
@@ -190,10 +190,10 @@ def test_an_unforeseen_error_is_500_and_tells_nothing_of_the_inside(
 def test_a_busy_store_is_503_with_a_time_to_come_back(
     server: Running, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(*_: object) -> None:
+    def busy(*_: object, **__: object) -> None:
         raise StoreBusy("The store is locked; try again.", retry_after_seconds=3)
 
-    monkeypatch.setattr(server.service.sinks, "list_all", busy)
+    monkeypatch.setattr(server.service.sinks, "list_views", busy)
     response = api.get("/api/sinks")
     answer(response, 503)
     assert response.headers["Retry-After"] == "3"
