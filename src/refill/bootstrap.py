@@ -72,9 +72,11 @@ def make_app(settings: Settings, store: "Store") -> "FastAPI":
 
 
 def make_worker(settings: Settings, store: "Store") -> "Worker":
+    from refill.connectors.kit.registry import load_connectors
     from refill.spark.engine import SparkEngine
     from refill.worker import Worker
 
+    connectors = load_connectors()
     service = make_service(settings, store)
 
     def fire_schedules() -> None:
@@ -83,8 +85,8 @@ def make_worker(settings: Settings, store: "Store") -> "Worker":
 
     return Worker(
         store=store,
-        engine=SparkEngine(settings, service.connectors),
-        connectors=service.connectors,
+        engine=SparkEngine(settings, connectors),
+        connectors=connectors,
         settings=settings,
         fire_schedules=fire_schedules,
     )

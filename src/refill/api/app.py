@@ -8,7 +8,6 @@ from refill.api.dialects import sinks, transfers
 from refill.api.document import install_document
 from refill.api.errors import install_error_handlers
 from refill.api.gate import Gate
-from refill.api.methods import FixedPaths
 from refill.api.rate import RateLimiter
 from refill.api.route import KeptAnswers
 from refill.api.transport import Transport
@@ -30,11 +29,10 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
     app.state.gate = Gate(
         service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock
     )
-    app.state.answers = KeptAnswers(service.store)
+    app.state.answers = KeptAnswers(service.answers)
     for each in (operations.router, sinks.router, transfers.router):
         # not `include_router`: it would build every route once more
         app.router.routes.extend(each.routes)
-    app.state.fixed_paths = FixedPaths(app)
     install_error_handlers(app)
     install_document(app)
     app.add_middleware(

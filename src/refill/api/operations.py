@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from refill import __version__
 from refill.api.document import SinkError, error_answer
 from refill.api.gate import ServiceParam
-from refill.store.records import Gauges
+from refill.service.operations import Gauges
 
 router = APIRouter(tags=["operations"])
 
@@ -28,7 +28,7 @@ class Health(BaseModel):
 @router.get("/health", responses={503: error_answer("the store is away", SinkError)})
 def health(service: ServiceParam) -> Health:
     """Answers as soon as the store does."""
-    return Health(ok=True, version=__version__, store=StoreHealth(**service.store.check()))
+    return Health(ok=True, version=__version__, store=StoreHealth(**service.operations.check()))
 
 
 @router.get(
@@ -42,7 +42,7 @@ def health(service: ServiceParam) -> Health:
 def metrics(service: ServiceParam) -> Response:
     """Prometheus' text form, read from the store at this moment."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(service.store.gauges()))
+    registry.register(_Collected(service.operations.gauges()))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 

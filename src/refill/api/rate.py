@@ -13,10 +13,6 @@ class Allowance:
     remaining: int
     retry_after_seconds: int | None = None  # set when there is nothing left
 
-    @property
-    def exhausted(self) -> bool:
-        return self.retry_after_seconds is not None
-
 
 class RateLimiter:
     """Counts per key in fixed hours, in this process: several API processes each count alone."""

@@ -1,6 +1,5 @@
 """The one kind of route that both dialects have: guarded, and repeatable by Idempotency-Key."""
 
-import hashlib
 import re
 from asyncio import Lock
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,12 +11,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from refill.api.errors import MethodNotAllowed
 from refill.domain.access import Caller, Scope
 from refill.domain.errors import Invalid, RefillError, TransientError
+from refill.service.answers import Answers, Reservation
 from refill.service.identity import new_uid, repeatable_uid
-from refill.store.port import BackfillStore
-from refill.store.records import UNANSWERED, StoredAnswer
 
 SCOPE = "x-scope"  # where a route's scope stands in its OpenAPI operation
 
@@ -36,9 +33,6 @@ class GuardedRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             state = request.app.state
-            allowed = state.fixed_paths.missing_method(request.method, request.url.path)
-            if allowed is not None:
-                raise MethodNotAllowed(allowed)
             await run_in_threadpool(state.gate.admit, request, needed)
             if request.method != "POST" or _HEADER not in request.headers:
                 return await run(request)
@@ -51,12 +45,11 @@ class GuardedRoute(APIRoute):
 class KeptAnswers:
     """The same key and body give the same answer again; the same key with another body is refused.
 
-    The key is reserved before anything is done, so that this holds too when the answer was lost.
     Only what succeeded is kept: a request that was refused can simply be made again.
     """
 
-    def __init__(self, store: BackfillStore) -> None:
-        self._store = store
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
         self._locks: WeakValueDictionary[tuple[int, str, str], Lock] = WeakValueDictionary()
 
     async def once(
@@ -64,18 +57,12 @@ class KeptAnswers:
     ) -> Response:
         caller: Caller = request.state.caller
         place = (caller.team_id, route_of(request), key_of(request))
-        body_hash = hashlib.sha256(request.state.body).hexdigest()
         lock = self._locks.setdefault(place, Lock())
         async with lock:
-            kept = await run_in_threadpool(self._store.reserve_answer, *place, body_hash)
-            if kept is not None and kept.body_hash != body_hash:
-                raise Invalid(
-                    f"The {_HEADER} was used before with another body; use a new key for a new "
-                    "request."
-                )
-            if kept is None or kept.status == UNANSWERED:
-                request.state.repeated = kept is not None
-                return await self._answered(request, run, place, body_hash)
+            kept = await run_in_threadpool(self._answers.reserve, *place, request.state.body)
+            if isinstance(kept, Reservation):
+                request.state.repeated = kept.repeated
+                return await self._answered(request, run, kept)
         return Response(
             kept.body or None,
             kept.status,
@@ -87,28 +74,21 @@ class KeptAnswers:
         self,
         request: Request,
         run: Callable[[Request], Awaitable[Response]],
-        place: tuple[int, str, str],
-        body_hash: str,
+        reservation: Reservation,
     ) -> Response:
         try:
             response = await run(request)
         except TransientError:
             raise  # nobody knows what became of it: the key stays reserved
         except (RefillError, RequestValidationError):
-            await self._release(request, place)
+            await run_in_threadpool(self._answers.release, reservation)
             raise
         if not 200 <= response.status_code < 300:
-            await self._release(request, place)
+            await run_in_threadpool(self._answers.release, reservation)
             return response
         body = bytes(response.body).decode()
-        answer = StoredAnswer(body_hash=body_hash, status=response.status_code, body=body)
-        await run_in_threadpool(self._store.save_answer, *place, answer)
+        await run_in_threadpool(self._answers.keep, reservation, response.status_code, body)
         return response
-
-    async def _release(self, request: Request, place: tuple[int, str, str]) -> None:
-        """Only its own reservation: another's request may still be under way."""
-        if not request.state.repeated:
-            await run_in_threadpool(self._store.release_answer, *place)
 
 
 def route_of(request: Request) -> str:

@@ -14,8 +14,6 @@ from refill.settings import Settings
 
 app = typer.Typer(help="API keys: create, list, revoke. On the server's machine.")
 
-SCOPES = ", ".join(scope.value for scope in Scope)
-
 
 @app.command()
 @with_settings(*STORE)

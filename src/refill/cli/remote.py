@@ -19,7 +19,6 @@ _TRANSFER_WORDS = {"active": "RUNNING", "paused": "PAUSED", "cancelled": "CANCEL
 class RemoteBackfills:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._paths: dict[str, str] = {}
 
     def create_for_sink(self, sink: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The server's own answer: a backfill, or with `dry_run` its plan."""
@@ -46,11 +45,17 @@ class RemoteBackfills:
         return [view for view in found if state is None or _is_in(view, state)]
 
     def show(self, backfill_id: str) -> View:
-        path = self._path(backfill_id)
-        answer = self._client.get(path)
-        if _is_sink(backfill_id):
-            return view_sink_backfill(answer)
-        return view_transfer_backfill(answer["data"])
+        of_sink = _is_sink(backfill_id)
+        path = f"/api/backfills/{UUID(backfill_id)}" if of_sink else self._path(backfill_id)
+        try:
+            answer = self._client.get(path)
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            raise Stopped(
+                f"No backfill {backfill_id} was found; `refill backfills list` shows them."
+            ) from None
+        return view_sink_backfill(answer) if of_sink else view_transfer_backfill(answer["data"])
 
     def set_state(self, backfill_id: str, state: str) -> View:
         path = self._path(backfill_id)
@@ -89,17 +94,11 @@ class RemoteBackfills:
         return map(view_transfer_backfill, answer["data"])
 
     def _path(self, backfill_id: str) -> str:
-        if backfill_id not in self._paths:
-            self._paths[backfill_id] = self._find_path(backfill_id)
-        return self._paths[backfill_id]
-
-    def _find_path(self, backfill_id: str) -> str:
+        """Where it is steered: a sink's below its sink, which it names itself."""
         if not _is_sink(backfill_id):
             return f"/v1/teams/{self._client.team}/backfills/{int(backfill_id)}"
-        for view in self._sink_backfills():
-            if view.id == backfill_id.lower():
-                return f"/api/sinks/{view.pipeline}/backfills/{view.id}"
-        raise Stopped(f"No backfill {backfill_id} was found; `refill backfills list` shows them.")
+        view = self.show(backfill_id)
+        return f"/api/sinks/{view.pipeline}/backfills/{view.id}"
 
 
 def _is_in(view: View, state: str) -> bool:

@@ -18,7 +18,6 @@ class View:
     state: str
     fraction: float
     rows: int
-    rows_delivered: int
     rows_rejected: int = 0
     rows_per_second: float | None
     eta_seconds: float | None
@@ -52,7 +51,6 @@ def view_sink_backfill(raw: Mapping[str, Any]) -> View:
         state=raw["state"],
         fraction=raw["progress"],
         rows=raw["rows_processed_count"],
-        rows_delivered=raw["rows_ingested_count"],
         rows_rejected=raw["rows_rejected_count"],
         rows_per_second=raw["rows_per_second"],
         eta_seconds=raw["eta_seconds"],
@@ -76,7 +74,6 @@ def view_transfer_backfill(raw: Mapping[str, Any]) -> View:
         state=state,
         fraction=raw["progress"],
         rows=raw["rows_total"],
-        rows_delivered=raw["rows_total"],
         rows_rejected=raw["rows_rejected"],
         rows_per_second=raw["rows_per_second"],
         eta_seconds=raw["eta_seconds"],

@@ -5,19 +5,24 @@ from collections.abc import Mapping
 
 from refill.clock import Clock, system_clock
 from refill.connectors.kit.contract import Connector
+from refill.domain.backfill import CountedBackfill
+from refill.domain.progress import Progress, measure_progress
 from refill.planning.plan import PlanSettings
 from refill.service.access import Access
+from refill.service.answers import Answers
 from refill.service.backfills import Backfills
 from refill.service.catalogue import Catalogue
 from refill.service.databases import Databases
 from refill.service.destinations import Destinations
 from refill.service.endpoints import Endpoints
+from refill.service.operations import Operations
 from refill.service.runs import Runs
 from refill.service.schedules import Schedules
 from refill.service.sink_checks import SinkChecks
 from refill.service.sinks import Sinks
 from refill.service.transfer_backfills import TransferBackfills
 from refill.service.transfer_spec import TransferFreezer
+from refill.service.transfer_views import TransferViews
 from refill.service.transfers import Transfers
 from refill.settings import Settings
 from refill.store.port import Store
@@ -34,10 +39,9 @@ class Service:
         settings: Settings,
         clock: Clock = system_clock,
     ) -> None:
-        self.store = store
-        self.connectors = connectors
-        self.settings = settings
-        self.clock = clock
+        self._clock = clock
+        self.operations = Operations(store=store)
+        self.answers = Answers(store=store)
         self.access = Access(store=store, clock=clock)
         self.catalogue = Catalogue(
             store=store, connectors=connectors, settings=settings, clock=clock
@@ -77,5 +81,12 @@ class Service:
             clock=clock,
             max_range_days=settings.max_range_days,
         )
+        self.transfer_views = TransferViews(
+            store=store, databases=self.databases, destinations=self.destinations
+        )
         self.runs = Runs(store=store, transfers=self.transfers)
         self.schedules = Schedules(store=store, prepare=self.transfer_backfills.prepare_recurring)
+
+    def progress_of(self, backfill: CountedBackfill) -> Progress:
+        """How far it is at this moment."""
+        return measure_progress(backfill, self._clock())

@@ -163,18 +163,30 @@ class Backfills:
 
     def get(self, sink: Sink, uid: str) -> CountedBackfill:
         """NotFound too when it is another sink's."""
-        if not is_uid(uid):
-            raise NotFound("backfill", uid)
-        backfill = self._store.get_backfill_by_uid(sink.team_id, uid.lower())
-        if backfill.kind is not Kind.SINK or backfill.pipeline_id != sink.id:
+        backfill = self.get_of_team(sink.team_id, uid)
+        if backfill.pipeline_id != sink.id:
             raise NotFound("backfill", uid)
         return backfill
 
+    def get_of_team(self, team_id: int, uid: str) -> CountedBackfill:
+        """NotFound too when it is a transfer's: those have numbers, and another dialect."""
+        if not is_uid(uid):
+            raise NotFound("backfill", uid)
+        backfill = self._store.get_backfill_by_uid(team_id, uid.lower())
+        if backfill.kind is not Kind.SINK:
+            raise NotFound("backfill", uid)
+        return backfill
+
+    def get_of_sink(self, team_id: int, sink: str, uid: str) -> CountedBackfill:
+        """NotFound says which of the two is not there."""
+        return self.get(self._store.get_sink(team_id, sink), uid)
+
     def list_of_sink(
-        self, sink: Sink, *, limit: int | None, cursor: str | None
+        self, team_id: int, sink: str, *, limit: int | None, cursor: str | None
     ) -> Page[CountedBackfill]:
+        found = self._store.get_sink(team_id, sink)
         return self._store.list_backfills(
-            sink.team_id, kind=Kind.SINK, pipeline_id=sink.id, limit=limit, cursor=cursor
+            team_id, kind=Kind.SINK, pipeline_id=found.id, limit=limit, cursor=cursor
         )
 
     def list_of_team(
@@ -214,12 +226,16 @@ class Backfills:
                 raise
             raise _in_the_way(backfill.table or "", exc.other) from exc
 
-    def slices(self, backfill: Backfill, *, limit: int | None, cursor: str | None) -> Page[Slice]:
+    def slices(
+        self, team_id: int, sink: str, uid: str, *, limit: int | None, cursor: str | None
+    ) -> Page[Slice]:
+        backfill = self.get_of_sink(team_id, sink, uid)
         return self._store.list_slices(backfill.id, limit=limit, cursor=cursor)
 
     def rejects(
-        self, backfill: Backfill, *, limit: int | None, cursor: str | None
+        self, team_id: int, sink: str, uid: str, *, limit: int | None, cursor: str | None
     ) -> Page[tuple[Slice, Reject]]:
+        backfill = self.get_of_sink(team_id, sink, uid)
         return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
 
     def _find(self, team_id: int, uid: str) -> CountedBackfill | None:

@@ -11,8 +11,10 @@ from refill.domain.errors import Invalid, NotFound, StoreBusy, TerminalError, Tr
 from refill.domain.pipeline import Database
 from refill.service.catalogue import Catalogue
 from refill.service.identity import is_uid, new_uid
-from refill.service.options import changed, parse_options, reveal
+from refill.service.options import changed, masked, parse_options, reveal
+from refill.service.paging import cut
 from refill.store.port import PipelineStore
+from refill.store.records import Page
 
 _SSL_MODES = {"disable": False, "require": True, "verify-ca": True, "verify-full": True}
 
@@ -106,8 +108,18 @@ class Databases:
     def get(self, team_id: int, id_or_name: str) -> Database:
         return self._store.get_database(team_id, id_or_name)
 
-    def list_all(self, team_id: int) -> tuple[Database, ...]:
-        return self._store.list_databases(team_id)
+    def list_all(self, team_id: int, *, limit: int | None, cursor: str | None) -> Page[Database]:
+        found = self._store.list_databases(team_id)
+        return cut(found, lambda database: database.id, limit=limit, cursor=cursor)
+
+    def title(self, database: Database) -> str:
+        """What its system is called."""
+        connector = self._connectors.get(database.type)
+        return connector.title if connector else database.type
+
+    def shown_options(self, database: Database) -> dict[str, Any]:
+        """How to reach it, its secrets masked."""
+        return masked(self._connectors.get(database.type), database.options)
 
     def delete(self, team_id: int, id_or_name: str) -> Database:
         database = self.get(team_id, id_or_name)

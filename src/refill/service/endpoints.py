@@ -11,7 +11,9 @@ from refill.domain.errors import InUse, Invalid, NotFound
 from refill.domain.pipeline import HttpEndpoint
 from refill.service.databases import check_name
 from refill.service.options import changed
+from refill.service.paging import cut
 from refill.store.port import PipelineStore
+from refill.store.records import Page
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]{0,4096}")
@@ -83,8 +85,11 @@ class Endpoints:
     def get(self, team_id: int, id_or_name: str) -> HttpEndpoint:
         return self._store.get_endpoint(team_id, id_or_name)
 
-    def list_all(self, team_id: int) -> tuple[HttpEndpoint, ...]:
-        return self._store.list_endpoints(team_id)
+    def list_all(
+        self, team_id: int, *, limit: int | None, cursor: str | None
+    ) -> Page[HttpEndpoint]:
+        found = self._store.list_endpoints(team_id)
+        return cut(found, lambda endpoint: endpoint.id, limit=limit, cursor=cursor)
 
     def delete(self, team_id: int, id_or_name: str) -> HttpEndpoint:
         endpoint = self.get(team_id, id_or_name)

@@ -21,8 +21,10 @@ from refill.domain.pipeline import (
 )
 from refill.service.databases import check_name
 from refill.service.options import changed, masked, parse_options, reveal
+from refill.service.paging import cut
 from refill.service.sink_checks import SinkChecks
 from refill.store.port import Store
+from refill.store.records import Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +119,10 @@ class Sinks:
     def get(self, team_id: int, id_or_name: str) -> Sink:
         return self._store.get_sink(team_id, id_or_name)
 
-    def list_all(self, team_id: int) -> tuple[Sink, ...]:
-        return self._store.list_sinks(team_id)
+    def list_views(self, team_id: int, *, limit: int | None, cursor: str | None) -> Page[SinkView]:
+        found = self._store.list_sinks(team_id)
+        page = cut(found, lambda sink: sink.id, limit=limit, cursor=cursor)
+        return Page(items=self._views(team_id, page.items), next_cursor=page.next_cursor)
 
     def delete(self, team_id: int, id_or_name: str) -> Sink:
         sink = self.get(team_id, id_or_name)
@@ -126,9 +130,12 @@ class Sinks:
         return sink
 
     def view(self, sink: Sink) -> SinkView:
-        return self.views(sink.team_id, (sink,))[0]
+        return self._views(sink.team_id, (sink,))[0]
 
-    def views(self, team_id: int, sinks: tuple[Sink, ...]) -> tuple[SinkView, ...]:
+    def get_view(self, team_id: int, id_or_name: str) -> SinkView:
+        return self.view(self.get(team_id, id_or_name))
+
+    def _views(self, team_id: int, sinks: tuple[Sink, ...]) -> tuple[SinkView, ...]:
         only = sinks[0].id if len(sinks) == 1 else None
         active = self._store.list_backfills(
             team_id, kind=Kind.SINK, pipeline_id=only, statuses=ACTIVE

@@ -1,11 +1,11 @@
 """Backfills of transfers: a range of dates, run again."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 from refill.clock import Clock
-from refill.domain.backfill import ACTIVE, Backfill, CountedBackfill, Order, Origin, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind, Transfer
 from refill.domain.slice import Dated, Reject, Slice, SliceState
@@ -143,13 +143,6 @@ class TransferBackfills:
         )
         return page.items
 
-    def list_active(self, team_id: int) -> tuple[CountedBackfill, ...]:
-        return self._store.list_backfills(team_id, kind=Kind.TRANSFER, statuses=ACTIVE).items
-
-    def last_runs(self, team_id: int) -> Mapping[int, date]:
-        """By transfer, the day (UTC) on which it last ran."""
-        return self._store.last_run_days(team_id)
-
     def get(self, team_id: int, backfill_id: int) -> CountedBackfill:
         found = self._store.get_backfill(team_id, backfill_id)
         if found.kind is not Kind.TRANSFER:
@@ -223,9 +216,10 @@ class TransferBackfills:
         return tuple(sorted(found, key=lambda failure: failure.date))
 
     def rejects(
-        self, backfill: Backfill, *, limit: int | None, cursor: str | None
+        self, team_id: int, backfill_id: int, *, limit: int | None, cursor: str | None
     ) -> Page[tuple[Slice, Reject]]:
-        return self._store.list_rejects(backfill.id, limit=limit, cursor=cursor)
+        found = self.get(team_id, backfill_id)
+        return self._store.list_rejects(found.id, limit=limit, cursor=cursor)
 
     def _check_failed(self, backfill: CountedBackfill, dates: Collection[date]) -> None:
         if not backfill.planned and set(dates) != set(backfill.dates):

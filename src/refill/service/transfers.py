@@ -83,9 +83,6 @@ class Transfers:
         since = now if changed.schedule != stored.schedule else None
         return _explained(lambda: self._store.update_transfer(changed, schedule_from=since), draft)
 
-    def list_all(self, team_id: int) -> tuple[Transfer, ...]:
-        return self._store.list_transfers(team_id)
-
     def get(self, team_id: int, transfer_id: int) -> Transfer:
         return self._store.get_transfer(team_id, transfer_id)
 
@@ -98,9 +95,6 @@ class Transfers:
         if stored.paused is paused:
             return stored
         return self._store.update_transfer(replace(stored, paused=paused, updated_at=self._clock()))
-
-    def database_of(self, transfer: Transfer) -> Database:
-        return self._store.get_database(transfer.team_id, transfer.database_id)
 
     def examine(
         self, team_id: int, draft: TransferDraft, transfer_id: int | None = None

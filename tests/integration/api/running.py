@@ -93,6 +93,43 @@ class Running:
         path = f"/api/sinks/{self.make_sink(api, **changes)['name']}/backfills"
         return path, answer(api.post(path), 200)
 
+    def make_transfer_backfill(self, api: httpx.Client, database: str) -> dict[str, str]:
+        """The ids of a destination, a transfer and a backfill, as paths name them."""
+        destination = answer(
+            api.post(
+                "/v1/teams/1/destinations",
+                json={
+                    "type": "files",
+                    "display_name": self.name("lake"),
+                    "fields": {"path": self.name("lake")},
+                },
+            ),
+            201,
+        )["data"]
+        settings = {"table": "public.orders", "date_column": "day", "destination_table": "orders"}
+        transfer = answer(
+            api.post(
+                "/v1/teams/1/transfers",
+                json={
+                    "display_name": self.name("orders"),
+                    "data_source_id": database,
+                    "destination_id": destination["id"],
+                    "data_source_settings": [
+                        {"field_id": name, "value": value} for name, value in settings.items()
+                    ],
+                },
+            ),
+            201,
+        )["data"]
+        path = f"/v1/teams/1/transfers/{transfer['transfer_id']}/backfills"
+        dates = {"range_start": "2024-01-01", "range_end": "2024-01-02"}
+        backfill = answer(api.post(path, json=dates), 200)["data"]
+        return {
+            "destination_id": str(destination["id"]),
+            "transfer_id": str(transfer["transfer_id"]),
+            "backfill_id": str(backfill["transfer_backfill_id"]),
+        }
+
     def plan(self, *slices: PlannedSlice, rows_estimated: int = 0) -> None:
         """What the worker does with every backfill that waits to be planned."""
         parts = slices or (PlannedSlice(extent=KeyRange(), target=self.name("target")),)

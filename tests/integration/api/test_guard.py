@@ -104,44 +104,10 @@ def owner(server: Running) -> Iterator[dict[str, str]]:
             "sink": sink["id"],
             "backfill": backfill["id"],
         }
-        yield {**ids, **make_transfer_things(server, api, database["name"])}
-
-
-def make_transfer_things(server: Running, api: httpx.Client, database: str) -> dict[str, str]:
-    destination = answer(
-        api.post(
-            "/v1/teams/1/destinations",
-            json={"type": "files", "display_name": "lake", "fields": {"path": "lake"}},
-        ),
-        201,
-    )["data"]
-    transfer = answer(
-        api.post(
-            "/v1/teams/1/transfers",
-            json={
-                "display_name": "orders",
-                "data_source_id": database,
-                "destination_id": destination["id"],
-                "data_source_settings": [
-                    {"field_id": "table", "value": "public.orders"},
-                    {"field_id": "date_column", "value": "day"},
-                    {"field_id": "destination_table", "value": "orders"},
-                ],
-            },
-        ),
-        201,
-    )["data"]
-    path = f"/v1/teams/1/transfers/{transfer['transfer_id']}/backfills"
-    dates = {"range_start": "2024-01-01", "range_end": "2024-01-02"}
-    backfill = answer(api.post(path, json=dates), 200)["data"]
-    server.plan(PlannedSlice(extent=Dated(date=date(2024, 1, 1)), target="lake/2024-01-01"))
-    run = server.store.list_slices(backfill["transfer_backfill_id"]).items[0]
-    return {
-        "destination_id": str(destination["id"]),
-        "transfer_id": str(transfer["transfer_id"]),
-        "backfill_id": str(backfill["transfer_backfill_id"]),
-        "transfer_run_id": str(run.id),
-    }
+        transfer_ids = server.make_transfer_backfill(api, database["name"])
+        server.plan(PlannedSlice(extent=Dated(date=date(2024, 1, 1)), target="lake/2024-01-01"))
+        run = server.store.list_slices(int(transfer_ids["backfill_id"])).items[0]
+        yield {**ids, **transfer_ids, "transfer_run_id": str(run.id)}
 
 
 def test_every_route_of_both_dialects_is_guarded(server: Running) -> None:

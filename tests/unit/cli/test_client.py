@@ -140,12 +140,38 @@ def test_a_sinks_backfill_is_found_by_its_id_alone(serve: Serve, capsys: Any) ->
     path = f"/api/sinks/orders/backfills/{raw['id']}"
     server = serve(
         {
-            "GET /api/backfills": (200, {"data": [raw], "next_cursor": None}),
+            f"GET /api/backfills/{raw['id']}": (200, raw),
             f"PATCH {path}": (200, {**raw, "state": "cancelled"}),
         }
     )
     assert run(["backfills", "cancel", raw["id"], "--json"]) == 0
     assert server.asked[-1] == (f"PATCH {path}", {"state": "cancelled"})
+
+
+@pytest.mark.parametrize("written", [str.lower, str.upper, lambda uid: uid.replace("-", "")])
+def test_show_asks_once_for_a_sinks_backfill(
+    serve: Serve, capsys: Any, written: Callable[[str], str]
+) -> None:
+    raw = sink_backfill()
+    server = serve({f"GET /api/backfills/{raw['id']}": (200, raw)})
+    assert run(["backfills", "show", written(raw["id"]), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == raw
+    assert [route for route, _ in server.asked] == [f"GET /api/backfills/{raw['id']}"]
+
+
+def test_show_asks_once_for_a_transfers_backfill(serve: Serve, capsys: Any) -> None:
+    raw = transfer_backfill()
+    server = serve({"GET /v1/teams/1/backfills/12": (200, {"data": raw})})
+    assert run(["backfills", "show", "12", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == raw
+    assert [route for route, _ in server.asked] == ["GET /v1/teams/1/backfills/12"]
+
+
+@pytest.mark.parametrize("unknown", ["12", sink_backfill()["id"]])
+def test_a_backfill_that_is_not_there_is_said_so(serve: Serve, capsys: Any, unknown: str) -> None:
+    serve({})
+    assert run(["backfills", "show", unknown]) == 1
+    assert f"No backfill {unknown} was found" in capsys.readouterr().err
 
 
 def test_the_rejects_of_a_transfers_backfill_are_listed(serve: Serve, capsys: Any) -> None:

@@ -1,6 +1,5 @@
 """Backfills over HTTP."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query
@@ -20,9 +19,9 @@ from refill.api.paging import Cursor, Limit
 from refill.api.route import UidParam
 from refill.domain.access import Scope
 from refill.domain.backfill import CountedBackfill, Status
-from refill.domain.progress import measure_progress
 from refill.domain.slice import KeyRange, NativeExtent, Whole
 from refill.planning.plan import PlannedExtent
+from refill.service import Service
 from refill.service.backfills import BackfillRequest, Preview, State
 
 Position = Annotated[
@@ -128,10 +127,8 @@ def list_sink_backfills(
     cursor: Cursor = None,
 ) -> Listed[SinkBackfillAnswer]:
     """Newest first."""
-    found = service.sinks.get(caller.team_id, sink)
-    page = service.backfills.list_of_sink(found, limit=limit, cursor=cursor)
-    now = service.clock()
-    shown = [show_backfill(backfill, now) for backfill in page.items]
+    page = service.backfills.list_of_sink(caller.team_id, sink, limit=limit, cursor=cursor)
+    shown = [show_backfill(service, backfill) for backfill in page.items]
     return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
 
 
@@ -148,15 +145,15 @@ def create_sink_backfill(
     if body.dry_run:
         return show_preview(service.backfills.preview(found, body.to_request()))
     made = service.backfills.submit(found, body.to_request(), uid=uid, user_id=caller.user_id)
-    return show_backfill(made, service.clock())
+    return show_backfill(service, made)
 
 
 @router.get("/sinks/{sink}/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_READ))
 def get_sink_backfill(
     sink: str, backfill: str, caller: CallerParam, service: ServiceParam
 ) -> SinkBackfillAnswer:
-    found = service.sinks.get(caller.team_id, sink)
-    return show_backfill(service.backfills.get(found, backfill), service.clock())
+    found = service.backfills.get_of_sink(caller.team_id, sink, backfill)
+    return show_backfill(service, found)
 
 
 @router.patch("/sinks/{sink}/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_WRITE))
@@ -172,7 +169,7 @@ def update_sink_backfill(
     found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
     if "state" in body.model_fields_set:
         found = service.backfills.move(found, body.state, user_id=caller.user_id)
-    return show_backfill(found, service.clock())
+    return show_backfill(service, found)
 
 
 @router.get("/backfills", tags=["backfills"], **needs(Scope.SINKS_READ))
@@ -187,16 +184,24 @@ def list_team_backfills(
     page = service.backfills.list_of_team(
         caller.team_id, states=[State(word) for word in state or ()], limit=limit, cursor=cursor
     )
-    now = service.clock()
     return Listed(
-        data=[show_backfill(backfill, now) for backfill in page.items],
+        data=[show_backfill(service, backfill) for backfill in page.items],
         next_cursor=page.next_cursor,
     )
 
 
-def show_backfill(backfill: CountedBackfill, now: datetime) -> SinkBackfillAnswer:
+@router.get("/backfills/{backfill}", tags=["backfills"], **needs(Scope.SINKS_READ))
+def get_team_backfill(
+    backfill: str, caller: CallerParam, service: ServiceParam
+) -> SinkBackfillAnswer:
+    """Of whichever of the team's sinks, by its id alone."""
+    found = service.backfills.get_of_team(caller.team_id, backfill)
+    return show_backfill(service, found)
+
+
+def show_backfill(service: Service, backfill: CountedBackfill) -> SinkBackfillAnswer:
     counters = backfill.counters
-    progress = measure_progress(backfill, now)
+    progress = service.progress_of(backfill)
     initial = max(backfill.rows_estimated, counters.rows_read) if backfill.planned else 0
     if backfill.status is Status.COMPLETED:
         initial = counters.rows_read

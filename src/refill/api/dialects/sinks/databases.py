@@ -11,7 +11,6 @@ from refill.api.dialects.sinks.forms import (
     Listed,
     Name,
     Text,
-    cut,
     listed,
     microseconds,
     seconds,
@@ -24,7 +23,6 @@ from refill.api.route import UidParam
 from refill.domain.access import Scope
 from refill.domain.pipeline import Database
 from refill.service import Service
-from refill.service.options import masked
 
 _CONNECTION = ("hostname", "port", "database", "username", "password", "ssl")
 
@@ -148,10 +146,9 @@ def create_database(
 def list_databases(
     caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
 ) -> Listed[DatabaseAnswer]:
-    found = service.databases.list_all(caller.team_id)
-    page, after = cut(found, lambda database: database.id, limit=limit, cursor=cursor)
-    shown = [show_database(service, database) for database in page]
-    return listed(shown, limit=limit, cursor=cursor, next_cursor=after)
+    page = service.databases.list_all(caller.team_id, limit=limit, cursor=cursor)
+    shown = [show_database(service, database) for database in page.items]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
 
 
 @router.get("/postgres_databases/{database}", tags=["databases"], **needs(Scope.DATABASES_READ))
@@ -211,7 +208,7 @@ def _probed(response: Response, reason: str | None) -> Probed | ProbeFailed:
 
 
 def show_database(service: Service, database: Database) -> DatabaseAnswer:
-    options = masked(service.connectors.get(database.type), database.options)
+    options = service.databases.shown_options(database)
     return DatabaseAnswer(
         id=database.id,
         name=database.name,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from refill.api.body import Body, body_of
-from refill.api.dialects.sinks.forms import Listed, Name, cut, listed, seconds
+from refill.api.dialects.sinks.forms import Listed, Name, listed, seconds
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.gate import CallerParam, ServiceParam
 from refill.api.paging import Cursor, Limit
@@ -76,10 +76,9 @@ def create_http_endpoint(
 def list_http_endpoints(
     caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
 ) -> Listed[HttpEndpointAnswer]:
-    found = service.endpoints.list_all(caller.team_id)
-    page, after = cut(found, lambda endpoint: endpoint.id, limit=limit, cursor=cursor)
-    shown = [show_endpoint(endpoint) for endpoint in page]
-    return listed(shown, limit=limit, cursor=cursor, next_cursor=after)
+    page = service.endpoints.list_all(caller.team_id, limit=limit, cursor=cursor)
+    shown = [show_endpoint(endpoint) for endpoint in page.items]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
 
 
 @router.get(_PATH + "/{endpoint}", tags=["http endpoints"], **needs(Scope.SINKS_READ))

@@ -1,16 +1,10 @@
 """Forms that the answers of the sink dialect share: times, names, lists with a cursor."""
 
-import base64
-import binascii
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from refill.domain.errors import Invalid
-
-T = TypeVar("T")
 A = TypeVar("A")
 
 Name = Annotated[
@@ -47,30 +41,3 @@ def listed(
     if limit is None and cursor is None:
         return Listed[A](data=shown)
     return Listed[A](data=shown, next_cursor=next_cursor)
-
-
-def cut(
-    items: Sequence[T], identify: Callable[[T], str], *, limit: int | None, cursor: str | None
-) -> tuple[tuple[T, ...], str | None]:
-    """A page of a list that is short enough to be read whole, and the cursor of the next one."""
-    start = 0
-    if cursor is not None:
-        last = _decode(cursor)
-        places = {identify(item): place for place, item in enumerate(items)}
-        if last not in places:
-            raise Invalid.of("cursor", "is not one of this list; begin again without it")
-        start = places[last] + 1
-    page = tuple(items[start:] if limit is None else items[start : start + limit])
-    more = start + len(page) < len(items)
-    return page, _encode(identify(page[-1])) if more and page else None
-
-
-def _encode(identity: str) -> str:
-    return base64.urlsafe_b64encode(identity.encode()).decode()
-
-
-def _decode(cursor: str) -> str | None:
-    try:
-        return base64.urlsafe_b64decode(cursor.encode()).decode()
-    except (binascii.Error, UnicodeError, ValueError):
-        return None

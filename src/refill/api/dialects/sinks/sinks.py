@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel
 
 from refill.api.body import body_of
-from refill.api.dialects.sinks.forms import Listed, cut, listed
+from refill.api.dialects.sinks.forms import Listed, listed
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.dialects.sinks.sink_forms import CreateSink, SinkAnswer, UpdateSink, show_sink
 from refill.api.gate import CallerParam, ServiceParam
@@ -41,15 +41,14 @@ def create_sink(
 def list_sinks(
     caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
 ) -> Listed[SinkAnswer]:
-    found = service.sinks.list_all(caller.team_id)
-    page, after = cut(found, lambda sink: sink.id, limit=limit, cursor=cursor)
-    shown = [show_sink(view) for view in service.sinks.views(caller.team_id, page)]
-    return listed(shown, limit=limit, cursor=cursor, next_cursor=after)
+    page = service.sinks.list_views(caller.team_id, limit=limit, cursor=cursor)
+    shown = [show_sink(view) for view in page.items]
+    return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
 
 
 @router.get("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_READ))
 def get_sink(sink: str, caller: CallerParam, service: ServiceParam) -> SinkAnswer:
-    return show_sink(service.sinks.view(service.sinks.get(caller.team_id, sink)))
+    return show_sink(service.sinks.get_view(caller.team_id, sink))
 
 
 @router.patch("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))

@@ -51,8 +51,7 @@ def list_sink_slices(
     cursor: Cursor = None,
 ) -> Listed[SinkSliceAnswer]:
     """In their order; none before the backfill is planned, nor after they were pruned."""
-    found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
-    page = service.backfills.slices(found, limit=limit, cursor=cursor)
+    page = service.backfills.slices(caller.team_id, sink, backfill, limit=limit, cursor=cursor)
     return Listed(data=[_show(part) for part in page.items], next_cursor=page.next_cursor)
 
 
@@ -68,8 +67,7 @@ def list_sink_rejects(
     cursor: Cursor = None,
 ) -> Listed[RejectAnswer]:
     """Rows that could not be delivered: their keys, and why."""
-    found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
-    page = service.backfills.rejects(found, limit=limit, cursor=cursor)
+    page = service.backfills.rejects(caller.team_id, sink, backfill, limit=limit, cursor=cursor)
     return Listed(
         data=[_show_reject(part, reject) for part, reject in page.items],
         next_cursor=page.next_cursor,

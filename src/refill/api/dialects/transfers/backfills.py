@@ -26,7 +26,6 @@ from refill.api.route import RepeatedParam, UidParam
 from refill.domain.access import Scope
 from refill.domain.backfill import Backfill, CountedBackfill, Order, Status
 from refill.domain.errors import Invalid
-from refill.domain.progress import measure_progress
 from refill.domain.slice import Reject, Slice
 from refill.planning.dates import DateRange, Only
 from refill.service import Service
@@ -227,9 +226,9 @@ def list_rejects(
     cursor: Cursor = None,
 ) -> Envelope[RejectsAnswer]:
     """Rows that could not be delivered: their date, their keys, and why."""
-    backfills = service.transfer_backfills
-    found = backfills.get(caller.team_id, backfill_id)
-    page = backfills.rejects(found, limit=limit, cursor=cursor)
+    page = service.transfer_backfills.rejects(
+        caller.team_id, backfill_id, limit=limit, cursor=cursor
+    )
     shown = [_show_reject(run, reject) for run, reject in page.items]
     return wrap(RejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
 
@@ -237,7 +236,7 @@ def list_rejects(
 def show_backfill(service: Service, backfill: CountedBackfill) -> BackfillAnswer:
     counters = backfill.counters
     failures = service.transfer_backfills.failures(backfill)
-    progress = measure_progress(backfill, service.clock())
+    progress = service.progress_of(backfill)
     paused = backfill.status is Status.PAUSED
     return BackfillAnswer(
         transfer_backfill_id=backfill.id,

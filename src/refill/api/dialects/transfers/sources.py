@@ -17,12 +17,10 @@ from refill.api.dialects.transfers.setup_forms import (
 )
 from refill.api.gate import MAX_ID, CallerParam, ServiceParam
 from refill.domain.access import Scope
-from refill.domain.errors import Invalid, NotFound
-from refill.domain.pipeline import Database
 from refill.domain.table import DATED
-from refill.service import Service
 from refill.service.schedules import INTERVALS
 from refill.service.transfer_settings import FIELDS
+from refill.service.transfer_views import SourceView
 
 
 class SourceAnswer(BaseModel):
@@ -120,12 +118,12 @@ def get_available_sources(
     team_id: Id, caller: CallerParam, service: ServiceParam
 ) -> AvailableSources:
     """Without an envelope, as the client reads it."""
-    types = service.destinations.types()
-    titles = {connector.type: connector.title for connector in types}
+    choices = service.transfer_views.choices(caller.team_id)
+    titles = {connector.type: connector.title for connector in choices.types}
     return AvailableSources(
         data_sources=[
-            _show_source(service, database, [connector.type for connector in types])
-            for database in service.store.list_databases(caller.team_id)
+            _show_source(source, [connector.type for connector in choices.types])
+            for source in choices.sources
         ],
         destinations=[
             SourceDestination(
@@ -137,7 +135,7 @@ def get_available_sources(
                 is_internal=False,
                 details=[],
             )
-            for found in service.destinations.list_all(caller.team_id)
+            for found in choices.destinations
         ],
         destination_types=[
             TypeWithSettings(
@@ -145,7 +143,7 @@ def get_available_sources(
                 settings=show_settings(connector),
                 auth_methods=[],
             )
-            for connector in types
+            for connector in choices.types
         ],
     )
 
@@ -158,14 +156,13 @@ def get_transfer_options(
     service: ServiceParam,
 ) -> AvailableOptions:
     """Without an envelope. The tables are those of the stored catalogue."""
-    database = _database(service, caller.team_id, "source_id", chosen.source_id)
-    service.destinations.get(caller.team_id, chosen.destination_id)
-    tables = service.catalogue.stored(database)
+    found = service.transfer_views.choose(caller.team_id, chosen.source_id, chosen.destination_id)
+    source, tables = found.source, found.tables
     schemas = sorted({table.schema_name for table in tables})
     return AvailableOptions(
         data_source=OptionSource(
-            data_source_id=database.name,
-            service_name=_title(service, database),
+            data_source_id=source.database.name,
+            service_name=source.title,
             settings=[
                 OptionField(
                     field_id=name,
@@ -214,23 +211,17 @@ def create_data_source_connection(
     service: ServiceParam,
 ) -> Envelope[ConnectionAnswer]:
     """A database is connected already when it is added: this names that connection."""
-    database = _database(service, caller.team_id, "data_source_id", body.data_source_id)
-    service.destinations.connector(body.destination_type)
+    database = service.transfer_views.connect(
+        caller.team_id, body.data_source_id, body.destination_type
+    )
     return wrap(ConnectionAnswer(connection_id=UUID(database.id), login_url=None, connect_url=None))
 
 
-def _database(service: Service, team_id: int, field: str, name: str) -> Database:
-    try:
-        return service.store.get_database(team_id, name)
-    except NotFound:
-        raise Invalid.of(field, f"there is no database {name}; add it first.") from None
-
-
-def _show_source(service: Service, database: Database, types: list[str]) -> SourceAnswer:
+def _show_source(source: SourceView, types: list[str]) -> SourceAnswer:
     return SourceAnswer(
-        data_source_id=database.name,
-        service_name=_title(service, database),
-        service_provider=database.type,
+        data_source_id=source.database.name,
+        service_name=source.title,
+        service_provider=source.database.type,
         logo_url=None,
         has_custom_fields=False,
         is_custom_connector=False,
@@ -239,11 +230,6 @@ def _show_source(service: Service, database: Database, types: list[str]) -> Sour
         is_internal=False,
         applicable_destinations=types,
     )
-
-
-def _title(service: Service, database: Database) -> str:
-    connector = service.connectors.get(database.type)
-    return connector.title if connector else database.type
 
 
 _SCHEDULE_FIELDS = {

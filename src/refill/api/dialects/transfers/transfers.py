@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -15,11 +14,11 @@ from refill.api.dialects.transfers.setup_forms import Scalar
 from refill.api.gate import MAX_ID, CallerParam, ServiceParam
 from refill.api.route import RepeatedParam
 from refill.domain.access import Scope
-from refill.domain.backfill import CountedBackfill
-from refill.domain.pipeline import Database, Destination, Schedule, Transfer
+from refill.domain.pipeline import Schedule, Transfer
 from refill.service import Service
 from refill.service.schedules import describe_schedule
 from refill.service.transfer_settings import FIELDS
+from refill.service.transfer_views import ListedTransfer, TransferView
 from refill.service.transfers import TransferDraft
 
 Interval = Literal["hourly", "daily", "weekly", "monthly"]
@@ -180,27 +179,7 @@ TransferParam = Annotated[TransferBody, body_of(TransferBody)]
 def list_transfers(
     team_id: Id, caller: CallerParam, service: ServiceParam
 ) -> Envelope[list[TransferItem]]:
-    # before what they name: one that is made meanwhile is not missed by them
-    transfers = service.transfers.list_all(caller.team_id)
-    active = {
-        backfill.pipeline_id: backfill
-        for backfill in reversed(service.transfer_backfills.list_active(caller.team_id))
-    }
-    last_runs = service.transfer_backfills.last_runs(caller.team_id)
-    databases = {item.id: item for item in service.databases.list_all(caller.team_id)}
-    destinations = {item.id: item for item in service.destinations.list_all(caller.team_id)}
-    return wrap(
-        [
-            _show_item(
-                transfer,
-                databases[transfer.database_id],
-                destinations[transfer.destination_id],
-                active.get(str(transfer.id)),
-                last_runs.get(transfer.id),
-            )
-            for transfer in transfers
-        ]
-    )
+    return wrap([_show_item(found) for found in service.transfer_views.list_all(caller.team_id)])
 
 
 @router.post("/transfers", status_code=201, tags=["transfers"], **needs(Scope.TRANSFERS_WRITE))
@@ -235,7 +214,7 @@ def get_transfer(
     team_id: Id, transfer_id: Id, caller: CallerParam, service: ServiceParam
 ) -> TransferAnswer:
     """Without an envelope, as the client reads it."""
-    return _show_transfer(service, service.transfers.get(caller.team_id, transfer_id))
+    return _show_transfer(service.transfer_views.get(caller.team_id, transfer_id))
 
 
 @router.put("/transfers/{transfer_id}", tags=["transfers"], **needs(Scope.TRANSFERS_WRITE))
@@ -297,13 +276,9 @@ def _show_validation(
     )
 
 
-def _show_item(
-    transfer: Transfer,
-    database: Database,
-    destination: Destination,
-    backfill: CountedBackfill | None,
-    last_run: date | None,
-) -> TransferItem:
+def _show_item(listed: ListedTransfer) -> TransferItem:
+    transfer, database, destination = listed.transfer, listed.database, listed.destination
+    backfill, last_run = listed.backfill, listed.last_run
     state: Literal["active", "paused"] = "paused" if transfer.paused else "active"
     return TransferItem(
         # the client reads a text or nothing at all, and no null
@@ -332,9 +307,8 @@ def _show_item(
     )
 
 
-def _show_transfer(service: Service, transfer: Transfer) -> TransferAnswer:
-    database = service.transfers.database_of(transfer)
-    connector = service.connectors.get(database.type)
+def _show_transfer(view: TransferView) -> TransferAnswer:
+    transfer, database = view.transfer, view.source.database
     extra = transfer.extra
     return TransferAnswer(
         transfer_id=transfer.id,
@@ -348,7 +322,7 @@ def _show_transfer(service: Service, transfer: Transfer) -> TransferAnswer:
         ],
         data_source=DataSourceAnswer(
             data_source_id=database.name,
-            service_name=connector.title if connector else database.type,
+            service_name=view.source.title,
             service_provider=database.type,
             settings=list(_settings(transfer)),
         ),
