@@ -81,7 +81,6 @@ CONNECTOR = Connector(
     ),
     seals=True,
     fading_markers=True,
-    takes_messages=True,
     extra="kafka",
     open_sink=_open_sink,
 )

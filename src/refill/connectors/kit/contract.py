@@ -207,7 +207,6 @@ class Connector:
     target_of: Callable[[Any, str], tuple[object, ...]] | None = None
     # the option that names a place which a sink has for itself: a backfill replaces what is there
     alone_at: str | None = None
-    takes_messages: bool = False  # delivers the message envelope rather than rows
     extra: str | None = None  # the extra of the distribution that brings its driver
     driver: str | None = None  # the module of that driver: absent, opening says what to install
     open_source: Callable[[Any, Context], Source] | None = None  # (options, context)

@@ -49,7 +49,6 @@ CONNECTOR = Connector(
     is_sink=True,
     guarantee=Guarantee.AT_LEAST_ONCE,
     guarantee_note=("every entry carries its idempotency key, by which a reader can drop repeats"),
-    takes_messages=True,
     extra="redis",
     open_sink=_open_sink,
 )

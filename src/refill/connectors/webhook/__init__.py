@@ -97,6 +97,5 @@ CONNECTOR = Connector(
         "every message carries its idempotency key, every request a hash of its messages' keys; "
         "the receiver drops repeats"
     ),
-    takes_messages=True,
     open_sink=_open_sink,
 )
