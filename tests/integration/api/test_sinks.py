@@ -306,4 +306,5 @@ def test_the_content_type_that_is_sent_anyway_may_be_written_out(
     headers = {"Content-Type": "application/json"}
     asked = {"name": server.name("hook"), "url": "https://hooks.example/", "headers": headers}
     assert answer(api.post(ENDPOINTS, json=asked), 201)["headers"] == headers
-    WebhookOptions(**with_endpoint({}, asked["url"], headers))
+    stored = server.store.get_endpoint(1, asked["name"])
+    WebhookOptions(**with_endpoint({}, stored))
