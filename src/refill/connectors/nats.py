@@ -252,5 +252,6 @@ CONNECTOR = Connector(
         "minutes unless changed; core NATS is at least once"
     ),
     extra="nats",
+    driver="nats",
     open_sink=_open_sink,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector, Options
+from refill.connectors.kit.drivers import require_driver
 from refill.domain.errors import Conflict, InUse, Invalid, RefillError
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
@@ -196,6 +197,7 @@ class Destinations:
                 f"the destination is of type {stored.type}, which cannot change; make another one.",
             )
         connector = self.connector(draft.type)
+        require_driver(connector)
         secrets = secret_fields(connector.options_model)
         fields = dict(draft.fields)
         for name in secrets:

@@ -7,6 +7,7 @@ from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector
+from refill.connectors.kit.drivers import require_driver
 from refill.domain.backfill import ACTIVE, Backfill, Status
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import (
@@ -187,6 +188,7 @@ class Sinks:
         if connector is None or not connector.is_sink:
             known = ", ".join(c.type for c in self._connectors.values() if c.is_sink)
             raise Invalid.of("destination.type", f"must be one of: {known}")
+        require_driver(connector)
         fields = {name: value for name, value in sent.items() if name != "type"}
         if kind == sink.destination_type:
             fields = changed(sink.destination_options, fields)

@@ -1,6 +1,7 @@
 """Destinations of a connector that is none of ours: what it declares is all that is known of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from refill.connectors.kit.contract import Connector, Context, Options, Reference, Sink
 from refill.domain.errors import SinkRefused
 from refill.domain.stored import Stored
+from tests.contract.store.factories import make_destination
 from tests.integration.transfers.stage import Stage, answer, running_stage
 
 ENDPOINTS = "/api/destinations/http_endpoints"
@@ -48,11 +50,19 @@ PIGEON = Connector(
     },
     open_sink=PigeonSink,
 )
+UNFLEDGED = replace(
+    PIGEON,
+    type="unfledged",
+    references={},
+    distribution="refill-pigeons",
+    extra="feathers",
+    driver="a_driver_of_nobody",
+)
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with running_stage(tmp_path, brought=[PIGEON]) as running:
+    with running_stage(tmp_path, brought=[PIGEON, UNFLEDGED]) as running:
         yield running
 
 
@@ -98,3 +108,20 @@ def test_a_test_opens_it_with_what_it_refers_to(stage: Stage, api: httpx.Client)
     make_loft(api, "roof")
     tested = answer(api.post("/destinations/test-connection", json=body(loft="roof")))["data"]
     assert tested == {"success": False, "error": "No pigeon flies to https://roof.example/."}
+
+
+def test_a_destination_without_its_driver_is_neither_made_nor_changed_nor_tested(
+    stage: Stage, api: httpx.Client
+) -> None:
+    asked = {**body(), "type": "unfledged"}
+    kept = stage.store.insert_destination(make_destination(type="unfledged", options={}))
+    for refused in (
+        api.post("/destinations", json=asked),
+        api.put(f"/destinations/{kept.id}", json=asked),
+        api.post("/destinations/test-connection", json=asked),
+    ):
+        error = answer(refused, 422)["error"]
+        assert error["code"] == "UNPROCESSABLE_ENTITY"
+        assert "needs the package 'a_driver_of_nobody'" in error["description"]
+        assert "pip install 'refill-pigeons[feathers]'" in error["description"]
+    assert stage.store.list_destinations(1) == (kept,)

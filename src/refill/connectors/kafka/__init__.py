@@ -82,5 +82,6 @@ CONNECTOR = Connector(
     seals=True,
     fading_markers=True,
     extra="kafka",
+    driver="confluent_kafka",
     open_sink=_open_sink,
 )

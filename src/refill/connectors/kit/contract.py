@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+OURS = "refill-backfills"  # the distribution that our own connectors come with
+
+
 class Guarantee(StrEnum):
     REPLACE = "replace"
     EXACTLY_ONCE = "exactly once"
@@ -223,8 +226,10 @@ class Connector:
     # the option that names a place which a sink has for itself: a backfill replaces what is there
     alone_at: str | None = None
     references: Mapping[str, Reference] = field(default_factory=dict)  # by the option's name
-    extra: str | None = None  # the extra of the distribution that brings its driver
-    driver: str | None = None  # the module of that driver: absent, opening says what to install
+    # the module of its driver, where not everybody has it: without it nothing is opened or made
+    driver: str | None = None
+    extra: str | None = None  # the extra of the distribution that brings the driver
+    distribution: str = OURS  # for those of other packages the registry knows it
     open_source: Callable[[Any, Context], Source] | None = None  # (options, context)
     open_sink: Callable[[Any, Context], Sink] | None = None
 

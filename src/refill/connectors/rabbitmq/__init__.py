@@ -43,5 +43,6 @@ CONNECTOR = Connector(
     guarantee=Guarantee.AT_LEAST_ONCE,
     guarantee_note="every message carries its idempotency key as message_id",
     extra="rabbitmq",
+    driver="pika",
     open_sink=_open_sink,
 )

@@ -50,5 +50,6 @@ CONNECTOR = Connector(
     guarantee=Guarantee.AT_LEAST_ONCE,
     guarantee_note=("every entry carries its idempotency key, by which a reader can drop repeats"),
     extra="redis",
+    driver="redis",
     open_sink=_open_sink,
 )

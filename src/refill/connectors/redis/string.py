@@ -51,5 +51,6 @@ CONNECTOR = Connector(
     guarantee=Guarantee.KEYED,
     guarantee_note="a row is one key, sequin:<table>:<primary key>; writing it again replaces it",
     extra="redis",
+    driver="redis",
     open_sink=_open_sink,
 )
