@@ -22,6 +22,17 @@ T = TypeVar("T")
 GROUP = "refill.connectors"
 
 
+class Connectors(dict[str, Connector]):
+    """By type. One that is not there, since a pipeline may outlive its connector's package, is a
+    sentence that names those there are."""
+
+    def __missing__(self, type_name: str) -> Connector:
+        raise Misconfigured(
+            f"There is no connector {type_name!r}; there are: {', '.join(self)}. Install the "
+            "package that brings it."
+        )
+
+
 @cache
 def load_connectors() -> Mapping[str, Connector]:
     """Every connector by its type, in the order of their names. Misconfigured when one of them
@@ -35,17 +46,11 @@ def load_connectors() -> Mapping[str, Connector]:
                 f"{_bringer(entry)}."
             )
         found[connector.type] = _with_driver_checked(connector)
-    return MappingProxyType(dict(sorted(found.items())))
+    return MappingProxyType(Connectors(sorted(found.items())))
 
 
 def get_connector(type_name: str) -> Connector:
-    """The connector of that type, or a sentence that names those there are."""
-    connectors = load_connectors()
-    if type_name not in connectors:
-        raise Misconfigured(
-            f"There is no connector {type_name!r}; there are: {', '.join(connectors)}."
-        )
-    return connectors[type_name]
+    return load_connectors()[type_name]
 
 
 def requirement_of(module: str) -> str | None:
