@@ -59,6 +59,5 @@ def job_of(backfill: Backfill) -> Job:
     return Job(
         backfill_id=backfill.id,
         backfill_uid=backfill.uid,
-        team_id=backfill.team_id,
         spec=spec if left == spec.max_rejects else spec.model_copy(update={"max_rejects": left}),
     )

@@ -64,7 +64,6 @@ class Job:
 
     backfill_id: int
     backfill_uid: str
-    team_id: int
     spec: Spec
 
     @property
