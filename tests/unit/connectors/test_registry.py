@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from refill.connectors import BUILT_IN
 from refill.connectors.kit import registry
 from refill.connectors.kit.contract import Context, Options
 from refill.domain.errors import Misconfigured
@@ -34,6 +36,17 @@ def test_loading_the_connectors_loads_no_driver() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_import_linter_keeps_every_system_apart() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    systems = {".".join(value.split(":")[0].split(".")[:3]) for value in BUILT_IN.values()}
+    named = [
+        set(rule.get("forbidden_modules") or rule["modules"])
+        for rule in project["tool"]["importlinter"]["contracts"]
+        if "refill.connectors.files" in (rule.get("forbidden_modules") or rule.get("modules") or ())
+    ]
+    assert named == [systems] * 3
 
 
 def test_an_unknown_type_names_those_there_are() -> None:

@@ -1,8 +1,8 @@
 """What a connector is. The data between any source and any sink is an iterator of Arrow batches.
 
-A connector is one module in this package with a `CONNECTOR`; `registry.py` finds it. Source and
-Sink objects are opened both on the worker and inside Spark tasks, from options and a Context that
-travel by pickle; they hold connections only after first use, and `close` drops them.
+A connector is a record, `CONNECTOR`, that `registry.py` finds, ours or another package's. Source
+and Sink objects are opened both on the worker and inside Spark tasks, from options and a Context
+that travel by pickle; they hold connections only after first use, and `close` drops them.
 """
 
 import builtins
