@@ -50,7 +50,7 @@ def _produce_range(url: str, hosts: str, topic: str, low: int, high: int) -> int
         },
     )
     extent = KeyRange(lower=(str(low),), upper=(str(high),))
-    job = Job(backfill_id=1, backfill_uid=str(uuid4()), team_id=1, spec=spec)
+    job = Job(backfill_id=1, backfill_uid=str(uuid4()), spec=spec)
     ticket = Ticket(
         slice_id=1, index=0, extent=extent, attempt=1, target="t", fence=1, nonce=uuid4().hex
     )

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from refill import __version__
 from refill.bootstrap import opened_store, prepare_home
@@ -15,6 +16,9 @@ from refill.cli.options import SPARK, STORE, with_settings
 from refill.cli.output import ExitCode, Json, Stopped, console, print_json
 from refill.domain.errors import RefillError
 from refill.settings import Settings
+
+if TYPE_CHECKING:
+    from refill.connectors.kit.contract import Connector
 
 ENOUGH_GIGABYTES = 2
 
@@ -125,22 +129,27 @@ def _demo(_: Settings) -> Finding:
 def _connectors() -> list[Finding]:
     from refill.connectors.kit.registry import load_connectors
 
-    found = []
-    for connector in load_connectors().values():
-        there = connector.driver is None or find_spec(connector.driver) is not None
-        roles = (("source", connector.is_source), ("sink", connector.is_sink))
-        has = [role for role, is_so in (*roles, ("destination", connector.is_destination)) if is_so]
-        what = f"{', '.join(has)}; {connector.guarantee or 'reads only'}"
-        mend = None if there else f"pip install 'refill-backfills[{connector.extra}]'"
-        found.append(
-            Finding(
-                name=connector.title,
-                ok=True if there else None,
-                what=what if there else f"{what}; its driver is not installed",
-                mend=mend,
-            )
-        )
-    return found
+    try:
+        connectors = load_connectors()
+    except RefillError as error:
+        return [Finding(name="Connectors", ok=False, what=error.message)]
+    return [_connector(connector) for connector in connectors.values()]
+
+
+def _connector(connector: "Connector") -> Finding:
+    from refill.connectors.kit.drivers import has_driver, install_command, requirement
+
+    roles = (("source", connector.is_source), ("sink", connector.is_sink))
+    has = [role for role, is_so in (*roles, ("destination", connector.is_destination)) if is_so]
+    what = f"{', '.join(has)}; {connector.guarantee or 'reads only'}"
+    if has_driver(connector):
+        return Finding(name=connector.title, ok=True, what=what)
+    return Finding(
+        name=connector.title,
+        ok=None,
+        what=f"{what}; its driver {connector.driver!r} is not installed",
+        mend=install_command(requirement(connector)),
+    )
 
 
 def _print(findings: list[Finding]) -> None:

@@ -26,8 +26,8 @@ def serve(settings: Settings, json: Json = False) -> None:
     listener = bind(settings)
     url = url_of(listener)
     with opened_store(settings) as store, announced(settings.home_path, url):
-        key = first_key(store)
         app = make_app(settings, store)
+        key = first_key(store)  # once nothing can fail any more: it is shown only once
         supervisor = Supervisor(
             lambda: spawn_worker(settings), grace_seconds=settings.grace_seconds
         )

@@ -251,7 +251,7 @@ CONNECTOR = Connector(
         "JetStream drops repeats of a message id within the stream's duplicate window, two "
         "minutes unless changed; core NATS is at least once"
     ),
-    takes_messages=True,
     extra="nats",
+    driver="nats",
     open_sink=_open_sink,
 )

@@ -2,8 +2,15 @@
 
 import logging
 
-from refill.domain.errors import RefillError, Superseded, TooManyRejects, TransientError
+from refill.domain.errors import (
+    RefillError,
+    Superseded,
+    TerminalError,
+    TooManyRejects,
+    TransientError,
+)
 from refill.domain.slice import REJECTS_KEPT, Fault, Outcome, Receipt, Ticket
+from refill.packs.missing import missing_module
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +23,7 @@ def failure(ticket: Ticket, exc: Exception, seconds: float = 0.0) -> Receipt:
     if isinstance(exc, Superseded):
         return without_work(ticket, Outcome.SUPERSEDED)
     fault = fault_of(exc)
-    if fault.code == "unexpected":
+    if not isinstance(exc, RefillError):
         log.error(
             "slice %s failed unexpectedly",
             ticket.slice_id,
@@ -38,7 +45,9 @@ def failure(ticket: Ticket, exc: Exception, seconds: float = 0.0) -> Receipt:
 
 def fault_of(exc: BaseException) -> Fault:
     """An error as data. What we do not know may pass: it is tried again, and its text, which may
-    hold anything, stays in the log."""
+    hold anything, stays in the log. A module that is missing does not come by itself."""
+    if not isinstance(exc, TerminalError) and (missing := missing_module(exc)) is not None:
+        exc = missing
     if isinstance(exc, TransientError):
         return Fault(
             code=exc.code,

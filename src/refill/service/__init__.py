@@ -16,6 +16,7 @@ from refill.service.databases import Databases
 from refill.service.destinations import Destinations
 from refill.service.endpoints import Endpoints
 from refill.service.operations import Operations
+from refill.service.references import References
 from refill.service.runs import Runs
 from refill.service.schedules import Schedules
 from refill.service.sink_checks import SinkChecks
@@ -49,11 +50,13 @@ class Service:
         self.databases = Databases(
             store=store, connectors=connectors, catalogue=self.catalogue, clock=clock
         )
-        self.endpoints = Endpoints(store=store, clock=clock)
+        references = References(store=store, connectors=connectors)
+        self.endpoints = Endpoints(store=store, references=references, clock=clock)
         self.sinks = Sinks(
             store=store,
             connectors=connectors,
             checks=SinkChecks(store=store, catalogue=self.catalogue, connectors=connectors),
+            references=references,
             clock=clock,
         )
         self.backfills = Backfills(
@@ -63,7 +66,11 @@ class Service:
             plan_settings=PlanSettings(slots=settings.slots or os.cpu_count() or 2),
         )
         self.destinations = Destinations(
-            store=store, connectors=connectors, catalogue=self.catalogue, clock=clock
+            store=store,
+            connectors=connectors,
+            catalogue=self.catalogue,
+            references=references,
+            clock=clock,
         )
         self.transfers = Transfers(
             store=store,

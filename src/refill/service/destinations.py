@@ -6,10 +6,12 @@ from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector, Options
+from refill.connectors.kit.drivers import require_driver
 from refill.domain.errors import Conflict, InUse, Invalid, RefillError
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
 from refill.service.options import frozen, parse_options, reveal
+from refill.service.references import References
 from refill.store.port import PipelineStore
 
 
@@ -36,11 +38,13 @@ class Destinations:
         store: PipelineStore,
         connectors: Mapping[str, Connector],
         catalogue: Catalogue,
+        references: References,
         clock: Clock,
     ) -> None:
         self._store = store
         self._connectors = connectors
         self._catalogue = catalogue
+        self._references = references
         self._clock = clock
 
     def types(self) -> tuple[Connector, ...]:
@@ -63,7 +67,7 @@ class Destinations:
             for made in self._store.list_destinations(team_id):
                 if made.name == draft.name:
                     return made
-        options = self._options(draft)
+        options = self._options(team_id, draft)
         now = self._clock()
         destination = Destination(
             id=0,
@@ -71,7 +75,7 @@ class Destinations:
             name=draft.name,
             type=draft.type,
             auth_method=draft.auth_method,
-            options=reveal(options),
+            options=options,
             created_at=now,
             updated_at=now,
         )
@@ -91,7 +95,7 @@ class Destinations:
             stored,
             name=draft.name,
             auth_method=draft.auth_method or stored.auth_method,
-            options=reveal(self._options(draft, stored)),
+            options=self._options(team_id, draft, stored),
             updated_at=self._clock(),
         )
         self._check_place(changed)
@@ -122,8 +126,10 @@ class Destinations:
         stored = (
             None if destination_id is None else self._store.get_destination(team_id, destination_id)
         )
-        options = self._options(draft, stored)
-        opener = self.connector(draft.type).open_sink
+        kept = self._options(team_id, draft, stored)
+        connector = self.connector(draft.type)
+        options = parse_options(connector, self._references.resolved(team_id, connector, kept))
+        opener = connector.open_sink
         if opener is None:
             return f"{draft.type} cannot be written to."
         sink = None
@@ -136,6 +142,12 @@ class Destinations:
             if sink is not None:
                 sink.close()
         return None
+
+    def shown_options(self, destination: Destination) -> dict[str, Any]:
+        """As they were sent; what is secret among them is for the form to hide."""
+        names = self._references.names(destination.team_id)
+        connector = self.connector(destination.type)
+        return self._references.shown(connector, destination.options, names)
 
     def frozen_options(self, destination: Destination) -> dict[str, Any]:
         """What a backfill freezes: all but how to reach the system."""
@@ -175,13 +187,17 @@ class Destinations:
                         "there already; choose another place.",
                     )
 
-    def _options(self, draft: DestinationDraft, stored: Destination | None = None) -> Options:
+    def _options(
+        self, team_id: int, draft: DestinationDraft, stored: Destination | None = None
+    ) -> dict[str, Any]:
+        """In clear, as the store gets them."""
         if stored is not None and stored.type != draft.type:
             raise Invalid.of(
                 "type",
                 f"the destination is of type {stored.type}, which cannot change; make another one.",
             )
         connector = self.connector(draft.type)
+        require_driver(connector)
         secrets = secret_fields(connector.options_model)
         fields = dict(draft.fields)
         for name in secrets:
@@ -189,7 +205,8 @@ class Destinations:
                 fields[name] = stored.options[name]
         if draft.new_secret is not None and secrets:
             fields[secrets[0]] = draft.new_secret
-        return parse_options(connector, fields, prefix="fields.")
+        options = reveal(parse_options(connector, fields, prefix="fields."))
+        return self._references.kept(team_id, connector, options, "fields.")
 
     def _named(self, write: Any, name: str) -> Destination:
         try:

@@ -1,27 +1,25 @@
-"""HTTP endpoints: where webhooks go."""
+"""HTTP endpoints: where requests of sinks go."""
 
 import dataclasses
-import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from refill.clock import Clock
-from refill.connectors.webhook import CONTENT_TYPE, ENDPOINT, OWN_HEADERS, says_our_content_type
-from refill.domain.errors import InUse, Invalid, NotFound
+from refill.domain.endpoint import check_endpoint
+from refill.domain.errors import InUse, NotFound
 from refill.domain.pipeline import HttpEndpoint
+from refill.domain.stored import Stored
 from refill.service.databases import check_name
 from refill.service.options import changed
 from refill.service.paging import cut
+from refill.service.references import References
 from refill.store.port import PipelineStore
 from refill.store.records import Page
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]{0,4096}")
-
 
 class Endpoints:
-    def __init__(self, *, store: PipelineStore, clock: Clock) -> None:
+    def __init__(self, *, store: PipelineStore, references: References, clock: Clock) -> None:
         self._store = store
+        self._references = references
         self._clock = clock
 
     def create(
@@ -50,7 +48,7 @@ class Endpoints:
             created_at=now,
             updated_at=now,
         )
-        _check(endpoint)
+        check_endpoint(endpoint)
         return self._store.insert_endpoint(endpoint)
 
     def update(
@@ -79,7 +77,7 @@ class Endpoints:
             encrypted_headers=secret,
             updated_at=self._clock(),
         )
-        _check(updated)
+        check_endpoint(updated)
         return self._store.update_endpoint(updated)
 
     def get(self, team_id: int, id_or_name: str) -> HttpEndpoint:
@@ -93,36 +91,12 @@ class Endpoints:
 
     def delete(self, team_id: int, id_or_name: str) -> HttpEndpoint:
         endpoint = self.get(team_id, id_or_name)
-        for sink in self._store.list_sinks(team_id):
-            if sink.destination_options.get(ENDPOINT) in (endpoint.id, endpoint.name):
-                raise InUse(
-                    f"The sink {sink.name} sends to this endpoint; delete or change it first.",
-                    field=ENDPOINT,
-                    other=sink.id,
-                )
+        user = next(self._references.users(Stored.HTTP_ENDPOINT, endpoint), None)
+        if user is not None:
+            raise InUse(
+                f"The {user.kind} {user.name} sends to this endpoint; delete or change it first.",
+                field=user.option,
+                other=user.id,
+            )
         self._store.delete_endpoint(team_id, endpoint.id)
         return endpoint
-
-
-def _check(endpoint: HttpEndpoint) -> None:
-    try:
-        parts = urlsplit(endpoint.url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid or re.search(r"[\x00-\x20\x7f]", endpoint.url):
-        raise Invalid.of("url", "must be an http:// or https:// address")
-    if urlsplit(endpoint.url).username is not None:
-        raise Invalid.of("url", "must not hold a password; send it in encrypted_headers")
-    for field, headers in (
-        ("headers", endpoint.headers),
-        ("encrypted_headers", endpoint.encrypted_headers),
-    ):
-        for name, value in headers.items():
-            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-                raise Invalid.of(field, f"{name!r} is not a header that can be sent")
-            if name.lower() in OWN_HEADERS and not says_our_content_type(name, value):
-                raise Invalid.of(
-                    field,
-                    f"{name} is set by refill itself, Content-Type to {CONTENT_TYPE}; leave it out",
-                )

@@ -84,7 +84,8 @@ class SinkChecks:
 
     def _check_place(self, sink: Sink) -> None:
         """Two sinks that replace the same files would throw away each other's."""
-        option = self._connectors[sink.destination_type].alone_at
+        connector = self._connectors.get(sink.destination_type)
+        option = connector.alone_at if connector else None
         if option is None:
             return
         place = (sink.destination_type, sink.destination_options.get(option))

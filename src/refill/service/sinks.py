@@ -7,13 +7,12 @@ from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector
-from refill.connectors.webhook import ENDPOINT
+from refill.connectors.kit.drivers import require_driver
 from refill.domain.backfill import ACTIVE, Backfill, Status
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import (
     Condition,
     Database,
-    HttpEndpoint,
     Kind,
     Selection,
     Sink,
@@ -22,6 +21,7 @@ from refill.domain.pipeline import (
 from refill.service.databases import check_name
 from refill.service.options import changed, masked, parse_options, reveal
 from refill.service.paging import cut
+from refill.service.references import Names, References
 from refill.service.sink_checks import SinkChecks
 from refill.store.port import Store
 from refill.store.records import Page
@@ -71,11 +71,13 @@ class Sinks:
         store: Store,
         connectors: Mapping[str, Connector],
         checks: SinkChecks,
+        references: References,
         clock: Clock,
     ) -> None:
         self._store = store
         self._connectors = connectors
         self._checks = checks
+        self._references = references
         self._clock = clock
 
     def prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
@@ -141,12 +143,12 @@ class Sinks:
             team_id, kind=Kind.SINK, pipeline_id=only, statuses=ACTIVE
         ).items
         names = {database.id: database.name for database in self._store.list_databases(team_id)}
-        endpoints = {endpoint.id: endpoint.name for endpoint in self._store.list_endpoints(team_id)}
+        referred = self._references.names(team_id)
         return tuple(
             SinkView(
                 sink=sink,
                 database_name=names.get(sink.database_id, sink.database_id),
-                destination=self._shown(sink, endpoints),
+                destination=self._shown(sink, referred),
                 active_backfills=tuple(
                     backfill for backfill in active if backfill.pipeline_id == sink.id
                 ),
@@ -178,13 +180,14 @@ class Sinks:
         self._checks.check(applied, database)
         return applied
 
-    def _shown(self, sink: Sink, endpoints: Mapping[str, str]) -> dict[str, Any]:
-        """The destination as it was sent: without its secrets, its endpoint by name."""
+    def _shown(self, sink: Sink, names: Names) -> dict[str, Any]:
+        """The destination as it was sent, without its secrets."""
         connector = self._connectors.get(sink.destination_type)
-        shown = {"type": sink.destination_type, **masked(connector, sink.destination_options)}
-        if (endpoint := shown.get(ENDPOINT)) is not None:
-            shown[ENDPOINT] = endpoints.get(endpoint, endpoint)
-        return shown
+        options = masked(connector, sink.destination_options)
+        return {
+            "type": sink.destination_type,
+            **self._references.shown(connector, options, names),
+        }
 
     def _destination(self, sink: Sink, sent: Mapping[str, Any]) -> dict[str, Any]:
         kind = sent.get("type", sink.destination_type)
@@ -192,24 +195,13 @@ class Sinks:
         if connector is None or not connector.is_sink:
             known = ", ".join(c.type for c in self._connectors.values() if c.is_sink)
             raise Invalid.of("destination.type", f"must be one of: {known}")
+        require_driver(connector)
         fields = {name: value for name, value in sent.items() if name != "type"}
         if kind == sink.destination_type:
             fields = changed(sink.destination_options, fields)
         options = reveal(parse_options(connector, fields, "destination."))
-        if ENDPOINT in options and not options[ENDPOINT] and not options.get("url"):
-            raise Invalid.of(f"destination.{ENDPOINT}", "is required")
-        if (endpoint := options.get(ENDPOINT)) is not None:
-            # by its id: it may be given another name
-            options[ENDPOINT] = self._endpoint(sink.team_id, endpoint).id
-        return {"destination_type": kind, "destination_options": options}
-
-    def _endpoint(self, team_id: int, id_or_name: str) -> HttpEndpoint:
-        try:
-            return self._store.get_endpoint(team_id, id_or_name)
-        except NotFound as exc:
-            raise Invalid.of(
-                f"destination.{ENDPOINT}", f"there is no HTTP endpoint {id_or_name}"
-            ) from exc
+        kept = self._references.kept(sink.team_id, connector, options, "destination.")
+        return {"destination_type": kind, "destination_options": kept}
 
 
 _PLAIN_FIELDS = (

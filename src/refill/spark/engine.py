@@ -15,6 +15,7 @@ from refill.settings import Settings
 from refill.spark.lane_fused import run_fused
 from refill.spark.lane_sql import SqlLane
 from refill.spark.session import SparkLink, ignore_pandas_warning, open_link
+from refill.spark.tracebacks import missing_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,6 +88,8 @@ class SparkEngine:
                     "backfill_uid": assignment.job.backfill_uid,
                 },
             )
+            if (missing := missing_in(str(exc))) is not None:
+                raise missing from exc
             raise EngineUnavailable(
                 f"Spark lost the work on {len(assignment.tickets)} slices; they are tried again."
             ) from exc

@@ -56,7 +56,6 @@ def job_of(backfill: Backfill) -> Job:
     return Job(
         backfill_id=backfill.id,
         backfill_uid=backfill.uid,
-        team_id=backfill.team_id,
         spec=backfill.spec,
     )
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from refill.connectors.kit.contract import Connector, Context
-from refill.connectors.webhook import ENDPOINT, with_endpoint
 from refill.domain.backfill import Backfill
 from refill.domain.errors import Misconfigured, NotFound, SinkRefused, SourceRefused
 from refill.domain.spec import SinkSpec, Spec
+from refill.domain.stored import Stored, StoredObject
 from refill.settings import Settings
 from refill.store.port import PipelineStore
+from refill.store.stored import find_stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,19 +79,13 @@ class EndsFinder:
                 "What the backfill writes to was deleted; the backfill cannot go on."
             ) from exc
         live = {name: now[name] for name in connector.options_model.live if name in now}
-        return self._with_endpoint(team_id, {**spec.sink_options, **live})
+        options = {**spec.sink_options, **live}
+        return connector.resolved(options, lambda kind, name: self._find(team_id, kind, name))
 
-    def _with_endpoint(self, team_id: int, options: dict[str, Any]) -> dict[str, Any]:
-        """An HTTP endpoint is named by the sink and looked up now, secret headers included."""
-        name = options.get(ENDPOINT)
-        if name is None:
-            return options
+    def _find(self, team_id: int, kind: Stored, id_or_name: str) -> StoredObject:
         try:
-            endpoint = self._store.get_endpoint(team_id, str(name))
+            return find_stored(self._store, kind, team_id, id_or_name)
         except NotFound as exc:
             raise SinkRefused(
-                f"The HTTP endpoint {name} was deleted; the backfill cannot go on."
+                f"The {kind} {id_or_name} was deleted; the backfill cannot go on."
             ) from exc
-        return with_endpoint(
-            options, endpoint.url, {**endpoint.headers, **endpoint.encrypted_headers}
-        )

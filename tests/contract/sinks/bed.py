@@ -172,7 +172,6 @@ class SinkBed(ABC):
         return Job(
             backfill_id=backfill_id,
             backfill_uid=f"00000000-0000-4000-8000-{backfill_id:012d}",
-            team_id=1,
             spec=spec,
         )
 

@@ -1,5 +1,6 @@
 """Sinks and HTTP endpoints over HTTP."""
 
+import sys
 from typing import Any
 
 import httpx
@@ -306,4 +307,27 @@ def test_the_content_type_that_is_sent_anyway_may_be_written_out(
     headers = {"Content-Type": "application/json"}
     asked = {"name": server.name("hook"), "url": "https://hooks.example/", "headers": headers}
     assert answer(api.post(ENDPOINTS, json=asked), 201)["headers"] == headers
-    WebhookOptions(**with_endpoint({}, asked["url"], headers))
+    stored = server.store.get_endpoint(1, asked["name"])
+    WebhookOptions(**with_endpoint({}, stored))
+
+
+def test_a_sink_without_its_driver_is_neither_made_nor_changed(
+    server: Running, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sends = {"type": "rabbitmq", "host": "127.0.0.1", "exchange": "orders"}
+    made = server.make_sink(api, destination=sends)
+    monkeypatch.setitem(sys.modules, "pika", None)
+    asked = body(server, made["database"], destination=sends)
+    for refused in (
+        api.post("/api/sinks", json=asked),
+        api.patch(f"/api/sinks/{made['id']}", json={"destination": {**sends, "port": 5673}}),
+    ):
+        refusal = answer(refused, 422)
+        assert refusal["code"] == "misconfigured"
+        assert "needs the package 'pika'" in refusal["summary"]
+        assert "pip install 'refill-backfills[rabbitmq]'" in refusal["summary"]
+    answer(api.get(f"/api/sinks/{asked['name']}"), 404)
+    # what is there can still be looked at, held back and deleted
+    assert answer(api.patch(f"/api/sinks/{made['id']}", json={"status": "paused"}), 200)
+    assert answer(api.get(f"/api/sinks/{made['id']}"), 200)["destination"] == made["destination"]
+    answer(api.delete(f"/api/sinks/{made['id']}"), 200)

@@ -63,7 +63,7 @@ class Mover:
             sink_options=options,
             sink_id=f"sink-{sink_type}",
         )
-        job = Job(backfill_id=self._moved, backfill_uid=str(uuid4()), team_id=1, spec=spec)
+        job = Job(backfill_id=self._moved, backfill_uid=str(uuid4()), spec=spec)
         opening = connector.open_sink
         assert opening is not None
         sink = opening(connector.options_model.model_validate(options), self._context)

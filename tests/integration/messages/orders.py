@@ -33,7 +33,7 @@ def make_job(backfill_id: int = 1, **changes: Any) -> Job:
         "sink_type": "kafka",
     }
     spec = build_spec(**fields | changes)
-    return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), team_id=1, spec=spec)
+    return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), spec=spec)
 
 
 def make_ticket(index: int = 0, attempt: int = 1) -> Ticket:

@@ -13,6 +13,7 @@ from refill.connectors.kit.contract import Context
 from refill.connectors.webhook import WebhookOptions, with_endpoint
 from refill.connectors.webhook.sink import WebhookSink
 from refill.domain.errors import SinkRefused, SinkUnavailable
+from tests.contract.store.factories import make_endpoint
 from tests.integration.messages.orders import SCHEMA, make_job, make_ticket, rows_of
 from tests.servers.receiver import Answer, Receiver, Request, running_receiver
 
@@ -36,12 +37,13 @@ def answering(*answers: Answer) -> Any:
 
 
 def test_requests_carry_the_endpoints_headers_and_path(receiver: Receiver) -> None:
-    resolved = with_endpoint({"http_endpoint_path": "in"}, f"{receiver.url}/v1/", {"X-Key": "s3"})
+    endpoint = make_endpoint(url=f"{receiver.url}/v1/", encrypted_headers={"X-Key": "s3"})
+    resolved = with_endpoint({"http_endpoint_path": "in"}, endpoint)
     sink = open_sink(receiver, **resolved)
     sink.write(make_job(), make_ticket(), SCHEMA, rows_of(0, 1))
     (request,) = receiver.requests
     assert request.path == "/v1/in"
-    assert request.headers["X-Key"] == "s3"
+    assert (request.headers["X-Plain"], request.headers["X-Key"]) == ("1", "s3")
     assert request.headers["Content-Type"] == "application/json"
     sink.close()
 

@@ -65,7 +65,7 @@ def job_of(table: Table, *, backfill_id: int = 1, **changes: Any) -> Job:
             **changes,
         }
     )
-    return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), team_id=1, spec=spec)
+    return Job(backfill_id=backfill_id, backfill_uid=str(uuid4()), spec=spec)
 
 
 def transfer_of(table: Table, date_column: str | None = "day", **changes: Any) -> Job:

@@ -64,7 +64,7 @@ def make_assignment(
     return Assignment(
         **{
             "pack_id": uuid4().hex,
-            "job": Job(backfill_id=1, backfill_uid="u", team_id=1, spec=spec or make_spec()),
+            "job": Job(backfill_id=1, backfill_uid="u", spec=spec or make_spec()),
             "source_type": "sheets",
             "source_options": chosen,
             "sink_type": "sheets",

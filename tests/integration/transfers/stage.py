@@ -17,6 +17,7 @@ import uvicorn
 from refill.api.app import create_app
 from refill.bootstrap import open_store
 from refill.clock import Clock
+from refill.connectors.kit.contract import Connector
 from refill.connectors.kit.registry import load_connectors
 from refill.domain.access import Role, Scope
 from refill.domain.backfill import Backfill
@@ -233,12 +234,18 @@ def days(*texts: str) -> Sequence[date]:
 
 @contextmanager
 def running_stage(
-    home: Path, *, clock: Clock = lambda: datetime.now(UTC), **changes: Any
+    home: Path,
+    *,
+    clock: Clock = lambda: datetime.now(UTC),
+    brought: Sequence[Connector] = (),
+    **changes: Any,
 ) -> Iterator[Stage]:
-    """Starts uvicorn in a thread on a free port, and stops it in the end."""
+    """Starts uvicorn in a thread on a free port, and stops it in the end. `brought`: connectors
+    beside our own."""
     settings = Settings(home=home, **changes)
     store = open_store(settings)
-    service = Service(store=store, connectors=load_connectors(), settings=settings, clock=clock)
+    connectors = {**load_connectors(), **{each.type: each for each in brought}}
+    service = Service(store=store, connectors=connectors, settings=settings, clock=clock)
     app = create_app(service, settings, clock)
     port = free_port()
     server = uvicorn.Server(

@@ -81,7 +81,7 @@ CONNECTOR = Connector(
     ),
     seals=True,
     fading_markers=True,
-    takes_messages=True,
     extra="kafka",
+    driver="confluent_kafka",
     open_sink=_open_sink,
 )

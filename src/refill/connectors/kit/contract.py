@@ -1,8 +1,8 @@
 """What a connector is. The data between any source and any sink is an iterator of Arrow batches.
 
-A connector is one module in this package with a `CONNECTOR`; `registry.py` finds it. Source and
-Sink objects are opened both on the worker and inside Spark tasks, from options and a Context that
-travel by pickle; they hold connections only after first use, and `close` drops them.
+A connector is a record, `CONNECTOR`, that `registry.py` finds, ours or another package's. Source
+and Sink objects are opened both on the worker and inside Spark tasks, from options and a Context
+that travel by pickle; they hold connections only after first use, and `close` drops them.
 """
 
 import builtins
@@ -18,12 +18,16 @@ from pydantic import BaseModel, ConfigDict
 from refill.domain.errors import Misconfigured
 from refill.domain.slice import Dated, Extent, Receipt, Reject, Ticket, Whole
 from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read, SinkSpec, Spec
+from refill.domain.stored import Stored, StoredObject
 from refill.domain.table import Column, Table
 from refill.planning.bounds import Bounds
 from refill.planning.plan import PlannedExtent
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+OURS = "refill-backfills"  # the distribution that our own connectors come with
 
 
 class Guarantee(StrEnum):
@@ -60,7 +64,6 @@ class Job:
 
     backfill_id: int
     backfill_uid: str
-    team_id: int
     spec: Spec
 
     @property
@@ -188,6 +191,20 @@ class Sink(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An option of a sink or destination that names an object which its team stores.
+
+    The object's id is kept, so that it may get another name. It is looked up when a slice runs:
+    what it holds, secrets too, is in no backfill and may be mended meanwhile.
+    """
+
+    to: Stored
+    # (options, object) → the options with what the object holds in them
+    merge: Callable[[Mapping[str, Any], Any], dict[str, Any]]
+    instead: str | None = None  # the option that may take its place: one of the two is required
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
     """A system refill knows, as data: forms, docs and validation derive from it."""
 
@@ -207,8 +224,20 @@ class Connector:
     target_of: Callable[[Any, str], tuple[object, ...]] | None = None
     # the option that names a place which a sink has for itself: a backfill replaces what is there
     alone_at: str | None = None
-    takes_messages: bool = False  # delivers the message envelope rather than rows
-    extra: str | None = None  # the extra of the distribution that brings its driver
-    driver: str | None = None  # the module of that driver: absent, opening says what to install
+    references: Mapping[str, Reference] = field(default_factory=dict)  # by the option's name
+    # the module of its driver, where not everybody has it: without it nothing is opened or made
+    driver: str | None = None
+    extra: str | None = None  # the extra of the distribution that brings the driver
+    distribution: str = OURS  # for those of other packages the registry knows it
     open_source: Callable[[Any, Context], Source] | None = None  # (options, context)
     open_sink: Callable[[Any, Context], Sink] | None = None
+
+    def resolved(
+        self, options: Mapping[str, Any], find: Callable[[Stored, str], StoredObject]
+    ) -> dict[str, Any]:
+        """The options with what they refer to in them; `find` gets a kind and an id or name."""
+        found = dict(options)
+        for option, reference in self.references.items():
+            if (name := found.get(option)) is not None:
+                found = reference.merge(found, find(reference.to, str(name)))
+        return found

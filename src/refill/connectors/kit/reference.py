@@ -11,7 +11,8 @@ from typing import get_args
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from refill.connectors.kit.contract import Connector
+from refill.connectors.kit.contract import OURS, Connector
+from refill.connectors.kit.drivers import requirement
 from refill.connectors.kit.registry import load_connectors
 
 _SECTION = re.compile(r"(<!-- (guarantees|options) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -25,8 +26,8 @@ def fill_page(page: str) -> str:
 
 def guarantees_table() -> str:
     lines = ["| type | system | roles | guarantee | how | install |", "|---|---|---|---|---|---|"]
-    for connector in load_connectors().values():
-        extra = f"`refill-backfills[{connector.extra}]`" if connector.extra else ""
+    for connector in _ours():
+        extra = f"`{requirement(connector)}`" if connector.extra else ""
         lines.append(
             f"| `{connector.type}` | {connector.title} | {_roles(connector)} "
             f"| {connector.guarantee or ''} | {_text(connector.guarantee_note)} | {extra} |"
@@ -36,7 +37,7 @@ def guarantees_table() -> str:
 
 def options_tables() -> str:
     parts = []
-    for connector in load_connectors().values():
+    for connector in _ours():
         lines = [f"### `{connector.type}`", "", "| field | required | | |", "|---|---|---|---|"]
         model = connector.options_model
         for name, field in model.model_fields.items():
@@ -53,6 +54,11 @@ def options_tables() -> str:
             lines.append(f"| `{field.alias or name}` | {required} | {', '.join(marks)} | {text} |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def _ours() -> list[Connector]:
+    """Without those of other packages, which may be installed here too."""
+    return [each for each in load_connectors().values() if each.distribution == OURS]
 
 
 def _roles(connector: Connector) -> str:

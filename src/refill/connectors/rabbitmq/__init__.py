@@ -42,7 +42,7 @@ CONNECTOR = Connector(
     is_sink=True,
     guarantee=Guarantee.AT_LEAST_ONCE,
     guarantee_note="every message carries its idempotency key as message_id",
-    takes_messages=True,
     extra="rabbitmq",
+    driver="pika",
     open_sink=_open_sink,
 )

@@ -50,7 +50,7 @@ CONNECTOR = Connector(
     is_sink=True,
     guarantee=Guarantee.KEYED,
     guarantee_note="a row is one key, sequin:<table>:<primary key>; writing it again replaces it",
-    takes_messages=True,
     extra="redis",
+    driver="redis",
     open_sink=_open_sink,
 )

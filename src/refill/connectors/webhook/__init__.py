@@ -6,12 +6,17 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
-
-# set by us on every request
-OWN_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding"})
-CONTENT_TYPE = "application/json"
-ENDPOINT = "http_endpoint"  # the option that names an HTTP endpoint
+from refill.connectors.kit.contract import (
+    Connector,
+    Context,
+    Guarantee,
+    Options,
+    Reference,
+    Sink,
+)
+from refill.domain.endpoint import OWN_HEADERS, says_our_content_type
+from refill.domain.pipeline import HttpEndpoint
+from refill.domain.stored import Stored
 
 
 class WebhookOptions(Options):
@@ -66,19 +71,14 @@ class WebhookOptions(Options):
         return headers
 
 
-def says_our_content_type(name: str, value: str) -> bool:
-    """People write this header out; it changes nothing, since every request has it."""
-    return name.lower() == "content-type" and value.strip().lower() == CONTENT_TYPE
-
-
-def with_endpoint(
-    options: Mapping[str, Any], url: str, headers: Mapping[str, str]
-) -> dict[str, Any]:
-    """A sink's options with its HTTP endpoint looked up."""
+def with_endpoint(options: Mapping[str, Any], endpoint: HttpEndpoint) -> dict[str, Any]:
+    """A sink's options with its HTTP endpoint looked up, secret headers included."""
     sent = {
-        name: value for name, value in headers.items() if not says_our_content_type(name, value)
+        name: value
+        for name, value in {**endpoint.headers, **endpoint.encrypted_headers}.items()
+        if not says_our_content_type(name, value)
     }
-    return {**options, "url": url, "headers": {**options.get("headers", {}), **sent}}
+    return {**options, "url": endpoint.url, "headers": {**options.get("headers", {}), **sent}}
 
 
 def _open_sink(options: WebhookOptions, context: Context) -> Sink:
@@ -97,6 +97,8 @@ CONNECTOR = Connector(
         "every message carries its idempotency key, every request a hash of its messages' keys; "
         "the receiver drops repeats"
     ),
-    takes_messages=True,
+    references={
+        "http_endpoint": Reference(to=Stored.HTTP_ENDPOINT, merge=with_endpoint, instead="url")
+    },
     open_sink=_open_sink,
 )

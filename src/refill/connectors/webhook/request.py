@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from refill.connectors.kit.addresses import pin_public
-from refill.connectors.webhook import CONTENT_TYPE, WebhookOptions
+from refill.connectors.webhook import WebhookOptions
+from refill.domain.endpoint import CONTENT_TYPE
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 # of the 4xx, those that another try may change

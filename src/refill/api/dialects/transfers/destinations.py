@@ -182,6 +182,6 @@ def show_destination(service: Service, destination: Destination) -> DestinationA
         id=destination.id,
         display_name=destination.name,
         destination_type=describe_type(connector),
-        edit_settings=show_settings(connector, destination.options),
+        edit_settings=show_settings(connector, service.destinations.shown_options(destination)),
         auth_method=destination.auth_method,
     )
