@@ -54,6 +54,15 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 }
 
 
+class Move(StrEnum):
+    """What somebody may do to a backfill."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RETRY = "retry"
+
+
 class Origin(StrEnum):
     """Who asked for it."""
 
@@ -132,8 +141,25 @@ class Backfill:
         """What a sink's slices go by; a transfer's go by date."""
         return self.spec.read.sort_columns if isinstance(self.spec, SinkSpec) else ()
 
+    def allows(self, move: Move) -> bool:
+        match move:
+            case Move.PAUSE:
+                return Status.PAUSED in TRANSITIONS[self.status]
+            case Move.RESUME:
+                return self.status is Status.PAUSED
+            case Move.CANCEL:
+                return Status.CANCELLED in TRANSITIONS[self.status]
+            case Move.RETRY:
+                return self.status is Status.FAILED
+
+    def has_made(self, move: Move) -> bool:
+        """It is paused, or goes on, already: asked again, that changes nothing."""
+        if move is Move.PAUSE:
+            return self.status is Status.PAUSED
+        return move is Move.RESUME and self.status.active and self.status is not Status.PAUSED
+
     def with_status(self, status: Status) -> Self:
-        """A copy in another state. The only reader of TRANSITIONS."""
+        """A copy in another state, if TRANSITIONS has the way there."""
         if status not in TRANSITIONS[self.status]:
             allowed = ", ".join(sorted(TRANSITIONS[self.status])) or "nothing: it is final"
             raise Conflict(

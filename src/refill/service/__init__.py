@@ -19,10 +19,11 @@ from refill.service.operations import Operations
 from refill.service.references import References
 from refill.service.runs import Runs
 from refill.service.schedules import Schedules
+from refill.service.sink_backfills import SinkBackfills
 from refill.service.sink_checks import SinkChecks
 from refill.service.sinks import Sinks
 from refill.service.transfer_backfills import TransferBackfills
-from refill.service.transfer_spec import TransferFreezer
+from refill.service.transfer_freezer import TransferFreezer
 from refill.service.transfer_views import TransferViews
 from refill.service.transfers import Transfers
 from refill.settings import Settings
@@ -52,18 +53,21 @@ class Service:
         )
         references = References(store=store, connectors=connectors)
         self.endpoints = Endpoints(store=store, references=references, clock=clock)
-        self.sinks = Sinks(
-            store=store,
-            connectors=connectors,
-            checks=SinkChecks(store=store, catalogue=self.catalogue, connectors=connectors),
-            references=references,
-            clock=clock,
-        )
-        self.backfills = Backfills(
+        backfills = Backfills(store=store, connectors=connectors)
+        self.sink_backfills = SinkBackfills(
+            backfills=backfills,
             store=store,
             connectors=connectors,
             catalogue=self.catalogue,
             plan_settings=PlanSettings(slots=settings.slots or os.cpu_count() or 2),
+        )
+        self.sinks = Sinks(
+            store=store,
+            connectors=connectors,
+            checks=SinkChecks(store=store, catalogue=self.catalogue, connectors=connectors),
+            backfills=self.sink_backfills,
+            references=references,
+            clock=clock,
         )
         self.destinations = Destinations(
             store=store,
@@ -80,6 +84,7 @@ class Service:
             max_window_days=settings.max_range_days,
         )
         self.transfer_backfills = TransferBackfills(
+            backfills=backfills,
             store=store,
             transfers=self.transfers,
             freezer=TransferFreezer(

@@ -22,6 +22,7 @@ from refill.service.databases import check_name
 from refill.service.options import changed, masked, parse_options, reveal
 from refill.service.paging import cut
 from refill.service.references import Names, References
+from refill.service.sink_backfills import SinkBackfills
 from refill.service.sink_checks import SinkChecks
 from refill.store.port import Store
 from refill.store.records import Page
@@ -71,16 +72,36 @@ class Sinks:
         store: Store,
         connectors: Mapping[str, Connector],
         checks: SinkChecks,
+        backfills: SinkBackfills,
         references: References,
         clock: Clock,
     ) -> None:
         self._store = store
         self._connectors = connectors
         self._checks = checks
+        self._backfills = backfills
         self._references = references
         self._clock = clock
 
-    def prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
+    def create(
+        self,
+        *,
+        team_id: int,
+        uid: str,
+        draft: SinkDraft,
+        initial_backfill: bool,
+        user_id: int | None,
+    ) -> SinkView:
+        """`initial_backfill`: every table it covers is delivered at once. A request made before
+        finds what it made."""
+        sink = self._prepare(team_id=team_id, uid=uid, draft=draft)
+        # before anything is stored: a table that is refused leaves no sink behind
+        initial = self._backfills.prepare_initial(sink, user_id=user_id) if initial_backfill else ()
+        made = self._insert(sink)
+        self._backfills.insert_initial(initial)
+        return self.view(made)
+
+    def _prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
         """The sink, checked and not yet stored; the stored one for a request made before."""
         try:
             return self._store.get_sink(team_id, uid)  # the same request again
@@ -104,8 +125,8 @@ class Sinks:
         )
         return self._applied(blank, draft, database)
 
-    def insert(self, sink: Sink) -> Sink:
-        """What `prepare` made; one that is stored already stays as it is."""
+    def _insert(self, sink: Sink) -> Sink:
+        """What `_prepare` made; one that is stored already stays as it is."""
         try:
             return self._store.get_sink(sink.team_id, sink.id)
         except NotFound:

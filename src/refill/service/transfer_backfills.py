@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from refill.clock import Clock
-from refill.domain.backfill import Backfill, CountedBackfill, Order, Origin, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Move, Order, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound
 from refill.domain.pipeline import Kind, Transfer
 from refill.domain.slice import Dated, Reject, Slice, SliceState
@@ -18,8 +18,9 @@ from refill.planning.dates import (
     decide_dates,
     today_in,
 )
+from refill.service.backfills import Backfills
 from refill.service.identity import new_uid
-from refill.service.transfer_spec import TransferFreezer
+from refill.service.transfer_freezer import TransferFreezer
 from refill.service.transfers import Transfers
 from refill.store.port import BackfillStore
 from refill.store.records import NewBackfill, Page
@@ -55,56 +56,67 @@ class RunFailure:
     error: str
 
 
+class TransferWords:
+    """How users of transfers are told no."""
+
+    def in_the_way(self, wanted: NewBackfill | Backfill, other: Backfill) -> Conflict:
+        status = "paused" if other.status is Status.PAUSED else other.status.upper()
+        return Conflict(
+            f"Backfill {other.id} ({other.range_start} to {other.range_end}, {status}) is active "
+            "over some of these dates; wait for it, cancel it, or leave its dates out.",
+            field="range_start",
+            other=other,
+        )
+
+    def refused(self, backfill: Backfill, move: Move) -> Conflict:
+        status = backfill.status.upper()
+        if move is Move.RETRY:
+            return Conflict(
+                f"Backfill {backfill.id} is {status}; only a FAILED one can be retried.",
+                field="status",
+                other=backfill.status,
+            )
+        advice = (
+            "retry it, or create another one"
+            if backfill.status is Status.FAILED
+            else "create another one to run the dates again"
+        )
+        return Conflict(
+            f"Backfill {backfill.id} is {status}, which is final; {advice}.",
+            field="status",
+            other=backfill.status,
+        )
+
+
 class TransferBackfills:
     """What can be done to backfills of transfers."""
 
     def __init__(
         self,
         *,
+        backfills: Backfills,
         store: BackfillStore,
         transfers: Transfers,
         freezer: TransferFreezer,
         clock: Clock,
         max_range_days: int,
     ) -> None:
+        self._backfills = backfills
         self._store = store
         self._transfers = transfers
         self._freezer = freezer
         self._clock = clock
         self._max_range_days = max_range_days
+        self._words = TransferWords()
 
-    def create(
-        self,
-        team_id: int,
-        user_id: int,
-        transfer_id: int,
-        request: BackfillRequest,
-        uid: str | None = None,
+    def submit(
+        self, team_id: int, transfer_id: int, request: BackfillRequest, *, uid: str, user_id: int
     ) -> CountedBackfill:
         """`uid` names what a repeated request made the first time."""
         transfer = self._transfers.get(team_id, transfer_id)
-        if uid is not None:
-            try:
-                return self._store.get_backfill_by_uid(team_id, uid)
-            except NotFound:
-                pass
-        plan = self._plan(transfer, request, with_history=request.only is not Only.ALL)
-        if not plan.dates:
-            raise Invalid.of(
-                "range_start",
-                f"none of the {request.range.days} dates is left to run; "
-                "a dry run says why each one is skipped.",
-            )
-        new = self._new_backfill(
-            transfer, plan.dates, request.range, uid=uid or new_uid(), user_id=user_id
+        return self._backfills.submit(
+            team_id, uid, lambda: self._freeze(transfer, request, uid, user_id), self._words
         )
-        new = _asked(new, request)
-        try:
-            return self._store.insert_backfill(new)
-        except Conflict as error:
-            if isinstance(error.other, CountedBackfill) and error.other.uid == new.uid:
-                return error.other
-            raise _overlap(error) from error
 
     def preview(self, team_id: int, transfer_id: int, request: BackfillRequest) -> Preview:
         transfer = self._transfers.get(team_id, transfer_id)
@@ -121,7 +133,7 @@ class TransferBackfills:
     def prepare_recurring(self, transfer: Transfer, dates: Sequence[date]) -> NewBackfill:
         """The runs that a schedule asks for: they hold nothing, since the target keeps them apart
         from a backfill's run of the same date."""
-        return self._new_backfill(
+        new = self._new_backfill(
             transfer,
             tuple(dates),
             DateRange(start=min(dates), end=max(dates)),
@@ -129,6 +141,7 @@ class TransferBackfills:
             user_id=transfer.created_user_id,
             origin=Origin.SCHEDULE,
         )
+        return self._backfills.sealing(new)
 
     def latest(self, team_id: int, transfer_id: int) -> CountedBackfill:
         self._transfers.get(team_id, transfer_id)
@@ -149,27 +162,10 @@ class TransferBackfills:
             raise NotFound("backfill", backfill_id)
         return found
 
-    def cancel(self, team_id: int, user_id: int, backfill_id: int) -> CountedBackfill:
+    def move(self, team_id: int, backfill_id: int, move: Move, *, user_id: int) -> CountedBackfill:
+        """Pauses, resumes or cancels; what is so already stays."""
         found = self.get(team_id, backfill_id)
-        if found.status in (Status.COMPLETED, Status.CANCELLED):
-            raise _final(found)
-        return self._store.cancel_backfill(team_id, backfill_id, user_id)
-
-    def pause(self, team_id: int, backfill_id: int) -> CountedBackfill:
-        found = self.get(team_id, backfill_id)
-        if found.status is Status.PAUSED:
-            return found
-        if not found.status.active:
-            raise _final(found)
-        return self._store.pause_backfill(team_id, backfill_id)
-
-    def resume(self, team_id: int, backfill_id: int) -> CountedBackfill:
-        found = self.get(team_id, backfill_id)
-        if found.status is Status.PAUSED:
-            return self._store.resume_backfill(team_id, backfill_id)
-        if not found.status.active:
-            raise _final(found)
-        return found
+        return self._backfills.move(found, move, self._words, user_id=user_id)
 
     def retry(
         self,
@@ -177,28 +173,19 @@ class TransferBackfills:
         backfill_id: int,
         dates: Collection[date] | None = None,
         *,
+        user_id: int,
         repeated: bool = False,
     ) -> CountedBackfill:
         """Runs the failed dates again, all or those given. `repeated`: the same request came
         before, and may have done it."""
         found = self.get(team_id, backfill_id)
-        if repeated and found.status is not Status.FAILED:
+        if found.allows(Move.RETRY):
+            if dates is not None:
+                self._check_failed(found, dates)
+            self._transfers.check_frozen(found)
+        elif repeated:
             return found
-        if found.status is not Status.FAILED:
-            raise Conflict(
-                f"Backfill {found.id} is {found.status.upper()}; only a FAILED one can be retried.",
-                field="status",
-                other=found.status,
-            )
-        if dates is not None:
-            self._check_failed(found, dates)
-        self._transfers.check_frozen(found)
-        try:
-            return self._store.retry_backfill(
-                team_id, backfill_id, None if not found.planned else dates
-            )
-        except Conflict as error:
-            raise _overlap(error) from error
+        return self._backfills.move(found, Move.RETRY, self._words, user_id=user_id, dates=dates)
 
     def failures(self, backfill: CountedBackfill) -> tuple[RunFailure, ...]:
         """One per failed date, oldest first; all dates where it failed before it had runs."""
@@ -219,7 +206,7 @@ class TransferBackfills:
         self, team_id: int, backfill_id: int, *, limit: int | None, cursor: str | None
     ) -> Page[tuple[Slice, Reject]]:
         found = self.get(team_id, backfill_id)
-        return self._store.list_rejects(found.id, limit=limit, cursor=cursor)
+        return self._backfills.rejects(found, limit=limit, cursor=cursor)
 
     def _check_failed(self, backfill: CountedBackfill, dates: Collection[date]) -> None:
         if not backfill.planned and set(dates) != set(backfill.dates):
@@ -235,6 +222,24 @@ class TransferBackfills:
                     "dates",
                     f"{day} did not fail in this backfill; give failed dates only, or none.",
                 )
+
+    def _freeze(
+        self, transfer: Transfer, request: BackfillRequest, uid: str, user_id: int
+    ) -> NewBackfill:
+        plan = self._plan(transfer, request, with_history=request.only is not Only.ALL)
+        if not plan.dates:
+            raise Invalid.of(
+                "range_start",
+                f"none of the {request.range.days} dates is left to run; "
+                "a dry run says why each one is skipped.",
+            )
+        new = self._new_backfill(transfer, plan.dates, request.range, uid=uid, user_id=user_id)
+        return replace(
+            new,
+            order=request.order,
+            max_concurrent=request.max_concurrent,
+            reason=request.reason,
+        )
 
     def _plan(
         self, transfer: Transfer, request: BackfillRequest, *, with_history: bool
@@ -279,38 +284,3 @@ class TransferBackfills:
             created_user_id=user_id,
             holds=() if origin is Origin.SCHEDULE else tuple(day.isoformat() for day in dates),
         )
-
-
-def _asked(new: NewBackfill, request: BackfillRequest) -> NewBackfill:
-    return replace(
-        new,
-        order=request.order,
-        max_concurrent=request.max_concurrent,
-        reason=request.reason,
-    )
-
-
-def _final(backfill: Backfill) -> Conflict:
-    advice = (
-        "retry it, or create another one"
-        if backfill.status is Status.FAILED
-        else "create another one to run the dates again"
-    )
-    return Conflict(
-        f"Backfill {backfill.id} is {backfill.status.upper()}, which is final; {advice}.",
-        field="status",
-        other=backfill.status,
-    )
-
-
-def _overlap(error: Conflict) -> Conflict:
-    other = error.other
-    if not isinstance(other, Backfill):
-        return error
-    status = "paused" if other.status is Status.PAUSED else other.status.upper()
-    return Conflict(
-        f"Backfill {other.id} ({other.range_start} to {other.range_end}, {status}) is active over "
-        "some of these dates; wait for it, cancel it, or leave its dates out.",
-        field="range_start",
-        other=other,
-    )

@@ -46,9 +46,8 @@ def test_it_freezes_the_columns_and_their_types(
 ) -> None:
     made = answer(api.post(everything, json={"table": "orders"}), 200)
     spec = server.store.get_backfill_by_uid(1, made["id"]).spec
-    assert spec.columns == ("id", "region", "amount", "placed")
-    assert spec.table is not None
-    assert [column.oid for column in spec.table.columns] == [20, 25, 1700, 1184]
+    assert spec.read.columns == ("id", "region", "amount", "placed")
+    assert [column.native["oid"] for column in spec.read.table.columns] == [20, 25, 1700, 1184]
     assert "path" in spec.sink_options
     assert spec.message["consumer"]["name"] == made["sink_consumer"]
     assert "secret" not in spec.model_dump_json()
@@ -149,7 +148,7 @@ def test_a_partial_backfill_keeps_its_bounds(
     assert made["sort_column"] == "placed"
     assert made["reason"] == "january was wrong"
     spec = server.store.get_backfill_by_uid(1, made["id"]).spec
-    assert (spec.start_position, spec.end_position) == ("2024-01-01", "2024-02-01")
+    assert (spec.read.start_position, spec.read.end_position) == ("2024-01-01", "2024-02-01")
     assert spec.max_rows_per_second == 100
 
 
@@ -319,7 +318,7 @@ def test_a_backfill_freezes_the_columns_that_are_there_now(
         sink = server.make_sink(api, database=database["name"])
         connection.execute("ALTER TABLE orders ADD COLUMN note text")
         made = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
-    frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.table
+    frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.read.table
     assert frozen is not None
     assert [column.name for column in frozen.columns] == ["id", "note"]
     assert server.store.get_catalogue(database["id"]).tables == (frozen,)
@@ -332,6 +331,6 @@ def test_a_backfill_goes_by_the_stored_table_while_the_source_is_away(
     sink = server.make_sink(api, database=database["name"])
     answer(api.patch(f"/api/postgres_databases/{database['id']}", json={"port": free_port()}), 200)
     made = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
-    frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.table
+    frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.read.table
     assert frozen is not None
     assert len(frozen.columns) == 4

@@ -62,11 +62,16 @@ def test_it_freezes_what_it_runs(stage: Stage) -> None:
     made = stage.make_backfill(transfer, "2024-01-01", "2024-01-03")
     spec = stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
     assert spec.kind is Kind.TRANSFER
-    assert spec.table is not None
-    assert [column.oid for column in spec.table.columns] == [20, 1082, 1184, 1700, 25]
-    assert spec.columns == ("id", "amount")
+    assert [column.native["oid"] for column in spec.read.table.columns] == [
+        20,
+        1082,
+        1184,
+        1700,
+        25,
+    ]
+    assert spec.read.columns == ("id", "amount")
     assert list(spec.dates) == days("2024-01-03", "2024-01-02", "2024-01-01")
-    assert (spec.date_column, spec.timezone) == ("at", "Europe/Helsinki")
+    assert (spec.read.date_column, spec.read.timezone) == ("at", "Europe/Helsinki")
     assert spec.destination_table == "twice"
     assert spec.max_rejects == 3
     assert spec.sink_type == "files"
@@ -217,12 +222,12 @@ def test_a_repeated_request_finds_what_it_made_before_a_crash(
     transfer = stage.make_transfer()
     path = f"/v1/teams/1/transfers/{transfer}/backfills"
     day = date(2024, 1, 1)
-    made = stage.service.transfer_backfills.create(
-        1,
+    made = stage.service.transfer_backfills.submit(
         1,
         transfer,
         BackfillRequest(range=DateRange(start=day, end=day)),
-        repeatable_uid(1, f"POST {path}", "crashed"),
+        uid=repeatable_uid(1, f"POST {path}", "crashed"),
+        user_id=1,
     )
     stage.plan_and_run()
     again = api.post(
@@ -246,7 +251,7 @@ def test_edits_do_not_reach_into_a_backfill(stage: Stage, api: httpx.Client) -> 
     }
     answer(api.put(f"/transfers/{transfer}", json=changed))
     spec = stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
-    assert spec.date_column == "day"
+    assert spec.read.date_column == "day"
     stage.plan_and_run()
 
 

@@ -236,8 +236,7 @@ def test_with_the_source_down_an_unknown_table_is_accepted(
     transfer = shared_stage.make_transfer(data_source_id=database.name)
     made = shared_stage.make_backfill(transfer)
     spec = shared_stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
-    assert spec.table is not None
-    assert (spec.table.full_name, spec.table.columns) == ("public.orders", ())
+    assert (spec.read.name, spec.read.table.columns) == ("public.orders", ())
 
 
 @pytest.fixture
@@ -284,9 +283,8 @@ def test_a_query_is_described_by_the_source(
     transfer = shared_stage.make_transfer(data_source_id=database.name, settings=settings)
     made = shared_stage.make_backfill(transfer)
     spec = shared_stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
-    assert spec.query == "select id, amount from orders where day = :date"
-    assert spec.table is not None
-    assert [(column.name, column.oid) for column in spec.table.columns] == [
+    assert spec.read.query == "select id, amount from orders where day = :date"
+    assert [(column.name, column.native["oid"]) for column in spec.read.fields] == [
         ("id", 20),
         ("amount", 1700),
     ]
@@ -361,4 +359,4 @@ def test_a_backfill_freezes_the_columns_that_are_there_now(
     database = stage.make_database(place)  # stored as ORDERS, which it was once
     made = stage.make_backfill(stage.make_transfer(data_source_id=database.name))
     spec = stage.store.get_backfill(1, made["transfer_backfill_id"]).spec
-    assert spec.columns == ("id", "day", "added")
+    assert spec.read.columns == ("id", "day", "added")

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
+from refill.domain.pipeline import Kind
 
 
 class FilesOptions(Options):
@@ -45,7 +46,7 @@ CONNECTOR = Connector(
         "one file per slice; a date is swapped by a rename, a table's set of files by one pointer "
         "once all of them are there"
     ),
-    seals=True,
+    seals=frozenset({Kind.SINK}),
     alone_at="path",
     open_sink=_open_sink,
 )

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
+from refill.domain.pipeline import Kind
 
 
 class KafkaOptions(Options):
@@ -79,7 +80,7 @@ CONNECTOR = Connector(
     guarantee_note=(
         "for consumers that read committed messages: a slice and its marker are one transaction"
     ),
-    seals=True,
+    seals=frozenset({Kind.SINK}),
     fading_markers=True,
     extra="kafka",
     driver="confluent_kafka",

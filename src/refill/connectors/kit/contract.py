@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from refill.domain.errors import Misconfigured
+from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, Extent, Receipt, Reject, Ticket, Whole
 from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read, SinkSpec, Spec
 from refill.domain.stored import Stored, StoredObject
@@ -217,7 +218,8 @@ class Connector:
     is_destination: bool = False
     guarantee: Guarantee | None = None
     guarantee_note: str = ""
-    seals: bool = False
+    # for which kinds of backfills it has a last step to do once every slice is done
+    seals: frozenset[Kind] = frozenset()
     fading_markers: bool = False  # `delivered` knows, for some days, what lost attempts delivered
     # what two destinations have in common when a transfer's table is the same table in both,
     # from their options and the table's name; None: all options that say where, and the name

@@ -22,7 +22,7 @@ from refill.domain.backfill import CountedBackfill, Status
 from refill.domain.slice import KeyRange, NativeExtent, Whole
 from refill.planning.plan import PlannedExtent
 from refill.service import Service
-from refill.service.backfills import BackfillRequest, Preview, State
+from refill.service.sink_backfills import BackfillRequest, Preview, State
 
 Position = Annotated[
     str | Annotated[int, Field(ge=-(2**63), lt=2**63)] | float,
@@ -127,7 +127,7 @@ def list_sink_backfills(
     cursor: Cursor = None,
 ) -> Listed[SinkBackfillAnswer]:
     """Newest first."""
-    page = service.backfills.list_of_sink(caller.team_id, sink, limit=limit, cursor=cursor)
+    page = service.sink_backfills.list_of_sink(caller.team_id, sink, limit=limit, cursor=cursor)
     shown = [show_backfill(service, backfill) for backfill in page.items]
     return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
 
@@ -141,10 +141,10 @@ def create_sink_backfill(
     service: ServiceParam,
 ) -> SinkBackfillAnswer | SinkDryRunAnswer:
     """Delivers a table again; with `dry_run` it only says how."""
-    found = service.sinks.get(caller.team_id, sink)
+    backfills, request = service.sink_backfills, body.to_request()
     if body.dry_run:
-        return show_preview(service.backfills.preview(found, body.to_request()))
-    made = service.backfills.submit(found, body.to_request(), uid=uid, user_id=caller.user_id)
+        return show_preview(backfills.preview(caller.team_id, sink, request))
+    made = backfills.submit(caller.team_id, sink, request, uid=uid, user_id=caller.user_id)
     return show_backfill(service, made)
 
 
@@ -152,7 +152,7 @@ def create_sink_backfill(
 def get_sink_backfill(
     sink: str, backfill: str, caller: CallerParam, service: ServiceParam
 ) -> SinkBackfillAnswer:
-    found = service.backfills.get_of_sink(caller.team_id, sink, backfill)
+    found = service.sink_backfills.get_of_sink(caller.team_id, sink, backfill)
     return show_backfill(service, found)
 
 
@@ -166,9 +166,11 @@ def update_sink_backfill(
     service: ServiceParam,
 ) -> SinkBackfillAnswer:
     """Pauses, resumes, cancels, or retries what failed; `{}` changes nothing."""
-    found = service.backfills.get(service.sinks.get(caller.team_id, sink), backfill)
+    place = (caller.team_id, sink, backfill)
     if "state" in body.model_fields_set:
-        found = service.backfills.move(found, body.state, user_id=caller.user_id)
+        found = service.sink_backfills.move(*place, body.state, user_id=caller.user_id)
+    else:
+        found = service.sink_backfills.get_of_sink(*place)
     return show_backfill(service, found)
 
 
@@ -181,7 +183,7 @@ def list_team_backfills(
     cursor: Cursor = None,
 ) -> Listed[SinkBackfillAnswer]:
     """Of all the team's sinks, newest first."""
-    page = service.backfills.list_of_team(
+    page = service.sink_backfills.list_of_team(
         caller.team_id, states=[State(word) for word in state or ()], limit=limit, cursor=cursor
     )
     return Listed(
@@ -195,7 +197,7 @@ def get_team_backfill(
     backfill: str, caller: CallerParam, service: ServiceParam
 ) -> SinkBackfillAnswer:
     """Of whichever of the team's sinks, by its id alone."""
-    found = service.backfills.get_of_team(caller.team_id, backfill)
+    found = service.sink_backfills.get_of_team(caller.team_id, backfill)
     return show_backfill(service, found)
 
 

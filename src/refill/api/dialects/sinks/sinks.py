@@ -27,14 +27,14 @@ def create_sink(
     service: ServiceParam,
 ) -> SinkAnswer:
     """With `initial_backfill`, every table it covers is delivered at once."""
-    sink = service.sinks.prepare(team_id=caller.team_id, uid=uid, draft=body.to_draft())
-    # before anything is stored: a table that is refused leaves no sink behind
-    wanted = body.initial_backfill
-    initial = service.backfills.prepare_initial(sink, user_id=caller.user_id) if wanted else ()
-    made = service.sinks.insert(sink)
-    for new in initial:
-        service.backfills.insert(new)
-    return show_sink(service.sinks.view(made))
+    view = service.sinks.create(
+        team_id=caller.team_id,
+        uid=uid,
+        draft=body.to_draft(),
+        initial_backfill=bool(body.initial_backfill),
+        user_id=caller.user_id,
+    )
+    return show_sink(view)
 
 
 @router.get("/sinks", tags=["sinks"], response_model_exclude_unset=True, **needs(Scope.SINKS_READ))

@@ -51,7 +51,7 @@ def list_sink_slices(
     cursor: Cursor = None,
 ) -> Listed[SinkSliceAnswer]:
     """In their order; none before the backfill is planned, nor after they were pruned."""
-    page = service.backfills.slices(caller.team_id, sink, backfill, limit=limit, cursor=cursor)
+    page = service.sink_backfills.slices(caller.team_id, sink, backfill, limit=limit, cursor=cursor)
     return Listed(data=[_show(part) for part in page.items], next_cursor=page.next_cursor)
 
 
@@ -67,7 +67,9 @@ def list_sink_rejects(
     cursor: Cursor = None,
 ) -> Listed[RejectAnswer]:
     """Rows that could not be delivered: their keys, and why."""
-    page = service.backfills.rejects(caller.team_id, sink, backfill, limit=limit, cursor=cursor)
+    page = service.sink_backfills.rejects(
+        caller.team_id, sink, backfill, limit=limit, cursor=cursor
+    )
     return Listed(
         data=[_show_reject(part, reject) for part, reject in page.items],
         next_cursor=page.next_cursor,

@@ -24,13 +24,14 @@ from refill.api.gate import CallerParam, ServiceParam
 from refill.api.paging import Cursor, Limit
 from refill.api.route import RepeatedParam, UidParam
 from refill.domain.access import Scope
-from refill.domain.backfill import Backfill, CountedBackfill, Order, Status
+from refill.domain.backfill import Backfill, CountedBackfill, Move, Order, Status
 from refill.domain.errors import Invalid
 from refill.domain.slice import Reject, Slice
 from refill.planning.dates import DateRange, Only
 from refill.service import Service
 from refill.service.transfer_backfills import BackfillRequest, Preview
 
+_MOVES = {"CANCELLED": Move.CANCEL, "PAUSED": Move.PAUSE, "RUNNING": Move.RESUME}
 StatusWord = Literal["CREATED", "SCHEDULED", "RUNNING", "FAILED", "COMPLETED", "CANCELLED"]
 
 
@@ -142,7 +143,7 @@ def create_backfill(
     request = body.to_request()
     if body.dry_run:
         return wrap(show_preview(backfills.preview(caller.team_id, transfer_id, request)))
-    made = backfills.create(caller.team_id, caller.user_id, transfer_id, request, uid)
+    made = backfills.submit(caller.team_id, transfer_id, request, uid=uid, user_id=caller.user_id)
     return wrap(show_backfill(service, made))
 
 
@@ -185,18 +186,15 @@ def update_backfill(
     service: ServiceParam,
 ) -> Envelope[BackfillAnswer]:
     """Cancels, pauses or resumes."""
-    backfills = service.transfer_backfills
-    if body.status == "CANCELLED":
-        found = backfills.cancel(caller.team_id, caller.user_id, backfill_id)
-    elif body.status == "PAUSED":
-        found = backfills.pause(caller.team_id, backfill_id)
-    elif body.status == "RUNNING":
-        found = backfills.resume(caller.team_id, backfill_id)
-    else:
-        backfills.get(caller.team_id, backfill_id)
+    move = _MOVES.get(body.status)
+    if move is None:
+        service.transfer_backfills.get(caller.team_id, backfill_id)
         raise Invalid.of(
             "status", f"{body.status} cannot be set; set CANCELLED, PAUSED or RUNNING."
         )
+    found = service.transfer_backfills.move(
+        caller.team_id, backfill_id, move, user_id=caller.user_id
+    )
     return wrap(show_backfill(service, found))
 
 
@@ -211,7 +209,7 @@ def retry_backfill(
 ) -> Envelope[BackfillAnswer]:
     """Runs the failed dates of a FAILED backfill again, all or those given."""
     found = service.transfer_backfills.retry(
-        caller.team_id, backfill_id, body.dates, repeated=repeated
+        caller.team_id, backfill_id, body.dates, user_id=caller.user_id, repeated=repeated
     )
     return wrap(show_backfill(service, found))
 

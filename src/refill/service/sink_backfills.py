@@ -1,0 +1,365 @@
+"""Backfills of sinks: one table, delivered again."""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from refill.connectors.kit.contract import Connector
+from refill.domain.backfill import Backfill, CountedBackfill, Move, Origin, Status
+from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
+from refill.domain.pipeline import Database, Kind, Selection, Sink
+from refill.domain.slice import Reject, Slice
+from refill.domain.spec import KeyedRead, SinkSpec
+from refill.domain.table import Table, TableKind
+from refill.planning.filters import check_filter
+from refill.planning.freeze import freeze_keyed
+from refill.planning.plan import PlannedExtent, PlanSettings, plan_table
+from refill.service.backfills import Backfills
+from refill.service.catalogue import Catalogue, pick
+from refill.service.identity import is_uid
+from refill.service.options import frozen
+from refill.service.selection import choose_table, covers, named_tables
+from refill.service.sink_checks import check_sql
+from refill.store.port import Store
+from refill.store.records import NewBackfill, Page
+
+
+class State(StrEnum):
+    """A backfill's state as users of sinks know it."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @classmethod
+    def of(cls, status: Status) -> "State":
+        unstarted = status in (Status.CREATED, Status.SCHEDULED, Status.RUNNING)
+        return cls.ACTIVE if unstarted else cls(status.value)
+
+    @property
+    def statuses(self) -> frozenset[Status]:
+        return frozenset(status for status in Status if State.of(status) is self)
+
+
+# where a user may lead it, and what that is
+MOVES: Mapping[State, Mapping[State, Move]] = {
+    State.ACTIVE: {State.PAUSED: Move.PAUSE, State.CANCELLED: Move.CANCEL},
+    State.PAUSED: {State.ACTIVE: Move.RESUME, State.CANCELLED: Move.CANCEL},
+    State.FAILED: {State.ACTIVE: Move.RETRY, State.CANCELLED: Move.CANCEL},
+    State.COMPLETED: {},
+    State.CANCELLED: {},
+}
+_LEADS_TO = {Move.PAUSE: State.PAUSED, Move.CANCEL: State.CANCELLED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillRequest:
+    table: str | None = None
+    sort_column: str | None = None
+    start_position: str | None = None
+    end_position: str | None = None
+    max_rows_per_second: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a request would do, as the source stands now. `blocked_by`: the one in its way."""
+
+    table: str
+    sort_columns: tuple[str, ...]
+    rows_estimated: int
+    planned: tuple[PlannedExtent, ...]
+    blocked_by: Backfill | None
+
+
+class SinkWords:
+    """How users of sinks are told no."""
+
+    def in_the_way(self, wanted: NewBackfill | Backfill, other: Backfill) -> Conflict:
+        return Conflict(
+            f"a backfill of {wanted.table} is already under way for this sink: {other.uid}, which "
+            f"is {State.of(other.status).value}; wait for it or cancel it first",
+            field="table",
+            other=other,
+        )
+
+    def refused(self, backfill: Backfill, move: Move) -> Invalid:
+        return _not_settable(State.of(backfill.status), _LEADS_TO.get(move, State.ACTIVE))
+
+
+class SinkBackfills:
+    """What can be done to backfills of sinks."""
+
+    def __init__(
+        self,
+        *,
+        backfills: Backfills,
+        store: Store,
+        connectors: Mapping[str, Connector],
+        catalogue: Catalogue,
+        plan_settings: PlanSettings,
+    ) -> None:
+        self._backfills = backfills
+        self._store = store
+        self._connectors = connectors
+        self._catalogue = catalogue
+        self._plan_settings = plan_settings
+        self._words = SinkWords()
+
+    def submit(
+        self, team_id: int, sink: str, request: BackfillRequest, *, uid: str, user_id: int | None
+    ) -> CountedBackfill:
+        """`uid` names what a repeated request made the first time."""
+        found = self._store.get_sink(team_id, sink)
+        return self._backfills.submit(
+            team_id,
+            uid,
+            lambda: self._new(found, self._freeze(found, request), request, uid, user_id),
+            self._words,
+        )
+
+    def prepare_initial(self, sink: Sink, *, user_id: int | None) -> tuple[NewBackfill, ...]:
+        """One per table that the sink covers, all of them checked and none stored. The sink need
+        not be stored either; those that a repeated request made already are left out."""
+        names = named_tables(sink.selection)
+        database = self._store.get_database(sink.team_id, sink.database_id)
+        tables: tuple[Table, ...] = ()
+        try:
+            tables = self._catalogue.read_now(database)
+        except (TransientError, TerminalError) as exc:
+            if names is None:
+                raise Invalid.of(
+                    "initial_backfill",
+                    f"the tables of {database.name} are not known, and cannot be listed now: "
+                    f"{exc.message}",
+                    reason=exc.code,
+                ) from exc
+        if names is None:
+            names = _initial_tables(sink.selection, tables)
+        uids = {name: str(uuid.uuid5(uuid.UUID(sink.id), name)) for name in names}
+        return tuple(
+            self._new_initial(sink, database, name, pick(tables, name), uid, user_id)
+            for name, uid in uids.items()
+            if self._backfills.find(sink.team_id, uid) is None
+        )
+
+    def insert_initial(self, prepared: Iterable[NewBackfill]) -> None:
+        """What `prepare_initial` made, once its sink is stored."""
+        for new in prepared:
+            self._backfills.insert(new, self._words)
+
+    def preview(self, team_id: int, sink: str, request: BackfillRequest) -> Preview:
+        """Creates nothing: the same bounds and the same plan as the worker's."""
+        found = self._store.get_sink(team_id, sink)
+        spec = self._freeze(found, request)
+        read = spec.read
+        settings = self._plan_settings.paced(spec.max_rows_per_second)
+        database = self._store.get_database(team_id, found.database_id)
+        try:
+            with self._catalogue.open(database) as source:
+                if not read.fields:
+                    source.test()  # says why it could not be looked up
+                bounds = source.bounds(read, settings.boundaries_wanted)
+                planned = plan_table(
+                    read, bounds, settings, lambda slices: source.cut(read, bounds, slices, None)
+                )
+        except (TransientError, TerminalError) as exc:
+            raise Invalid.of("table", exc.message, reason=exc.code) from exc
+        return Preview(
+            table=read.name,
+            sort_columns=read.sort_columns,
+            rows_estimated=bounds.rows_estimated,
+            planned=planned,
+            blocked_by=self._store.find_holder(Kind.SINK, found.id, [read.name]),
+        )
+
+    def get_of_team(self, team_id: int, uid: str) -> CountedBackfill:
+        """NotFound too when it is a transfer's: those have numbers, and another dialect."""
+        if not is_uid(uid):
+            raise NotFound("backfill", uid)
+        backfill = self._store.get_backfill_by_uid(team_id, uid.lower())
+        if backfill.kind is not Kind.SINK:
+            raise NotFound("backfill", uid)
+        return backfill
+
+    def get_of_sink(self, team_id: int, sink: str, uid: str) -> CountedBackfill:
+        """NotFound says which of the two is not there."""
+        found = self._store.get_sink(team_id, sink)
+        backfill = self.get_of_team(team_id, uid)
+        if backfill.pipeline_id != found.id:
+            raise NotFound("backfill", uid)
+        return backfill
+
+    def list_of_sink(
+        self, team_id: int, sink: str, *, limit: int | None, cursor: str | None
+    ) -> Page[CountedBackfill]:
+        found = self._store.get_sink(team_id, sink)
+        return self._store.list_backfills(
+            team_id, kind=Kind.SINK, pipeline_id=found.id, limit=limit, cursor=cursor
+        )
+
+    def list_of_team(
+        self, team_id: int, *, states: Collection[State], limit: int | None, cursor: str | None
+    ) -> Page[CountedBackfill]:
+        statuses = frozenset().union(*(state.statuses for state in states))
+        return self._store.list_backfills(
+            team_id, kind=Kind.SINK, statuses=statuses or None, limit=limit, cursor=cursor
+        )
+
+    def move(
+        self, team_id: int, sink: str, uid: str, state: State, *, user_id: int | None
+    ) -> CountedBackfill:
+        """Pause, resume, cancel or retry; the same state again changes nothing."""
+        backfill = self.get_of_sink(team_id, sink, uid)
+        now = State.of(backfill.status)
+        if state is now:
+            return backfill
+        if state not in MOVES[now]:
+            raise _not_settable(now, state)
+        return self._backfills.move(backfill, MOVES[now][state], self._words, user_id=user_id)
+
+    def slices(
+        self, team_id: int, sink: str, uid: str, *, limit: int | None, cursor: str | None
+    ) -> Page[Slice]:
+        backfill = self.get_of_sink(team_id, sink, uid)
+        return self._backfills.slices(backfill, limit=limit, cursor=cursor)
+
+    def rejects(
+        self, team_id: int, sink: str, uid: str, *, limit: int | None, cursor: str | None
+    ) -> Page[tuple[Slice, Reject]]:
+        backfill = self.get_of_sink(team_id, sink, uid)
+        return self._backfills.rejects(backfill, limit=limit, cursor=cursor)
+
+    def _freeze(self, sink: Sink, request: BackfillRequest) -> SinkSpec:
+        """What the backfill will run, whatever becomes of the sink. A table that the source could
+        not be asked about is frozen by its name, and the rest of it when it is planned."""
+        name = choose_table(sink, request.table)
+        database = self._store.get_database(sink.team_id, sink.database_id)
+        table = self._catalogue.find_now(database, name)
+        return self._spec(sink, database, name, table, request)
+
+    def _new(
+        self, sink: Sink, spec: SinkSpec, request: BackfillRequest, uid: str, user_id: int | None
+    ) -> NewBackfill:
+        table = spec.read.name
+        return NewBackfill(
+            uid=uid,
+            team_id=sink.team_id,
+            kind=Kind.SINK,
+            pipeline_id=sink.id,
+            pipeline_name=sink.name,
+            spec=spec,
+            table=table,
+            # the limit is the backfill's: one pack at a time keeps to it
+            max_concurrent=1 if request.max_rows_per_second else None,
+            reason=request.reason,
+            created_user_id=user_id,
+            holds=(table,),
+        )
+
+    def _new_initial(
+        self,
+        sink: Sink,
+        database: Database,
+        name: str,
+        known: Table | None,
+        uid: str,
+        user_id: int | None,
+    ) -> NewBackfill:
+        request = BackfillRequest(table=name, reason="initial backfill of the sink")
+        table = known or self._catalogue.find_now(database, name)
+        try:
+            spec = self._spec(sink, database, name, table, request)
+        except Invalid as exc:
+            # one of many: without its name nobody knows which
+            fields = {
+                field: [f"{name}: {problem}" for problem in problems]
+                for field, problems in exc.fields.items()
+            }
+            raise Invalid(f"{name}: {exc.message}", fields, reason=exc.reason) from exc
+        new = self._new(sink, spec, request, uid, user_id)
+        return replace(new, origin=Origin.INITIAL)
+
+    def _spec(
+        self,
+        sink: Sink,
+        database: Database,
+        name: str,
+        table: Table | None,
+        request: BackfillRequest,
+    ) -> SinkSpec:
+        if sink.status == "disabled":
+            raise Invalid.of("sink", f"{sink.name} is disabled; set its status to active first")
+        if table is None:
+            raise Invalid.of("table", f"{database.name} has no table {name}")
+        connector = self._connectors[sink.destination_type]
+        read = KeyedRead(
+            table=table,
+            sort_columns=() if request.sort_column is None else (request.sort_column,),
+            start_position=request.start_position,
+            end_position=request.end_position,
+        )
+        if table.columns:
+            if sink.transform is not None:
+                check_sql(sink.transform, table)
+            check_filter(sink.filter, table.columns)
+            read = freeze_keyed(read, table)
+        return SinkSpec(
+            database_id=database.id,
+            database_type=database.type,
+            database_name=database.name,
+            read=read,
+            filter=sink.filter,
+            transform=sink.transform,
+            sink_type=sink.destination_type,
+            sink_options=frozen(connector, sink.destination_options),
+            sink_id=sink.id,
+            batch_size=sink.batch_size,
+            timestamp_format=sink.timestamp_format,
+            max_rejects=sink.max_rejects,
+            max_retry_count=sink.max_retry_count,
+            max_rows_per_second=request.max_rows_per_second,
+            message=_message(sink, database),
+        )
+
+
+def _initial_tables(selection: Selection, tables: Iterable[Table]) -> tuple[str, ...]:
+    """What the selection covers, without what a table above it delivers already."""
+    covered = {
+        table.full_name: table
+        for table in tables
+        if table.kind is TableKind.TABLE and covers(selection, table.full_name)
+    }
+    return tuple(name for name, table in covered.items() if not covered.keys() & set(table.parents))
+
+
+def _message(sink: Sink, database: Database) -> dict[str, object]:
+    """How messages name where they come from."""
+    return {
+        "consumer": {
+            "id": sink.id,
+            "name": sink.name,
+            "annotations": dict(sink.annotations),
+        },
+        "database": {
+            "id": database.id,
+            "name": database.name,
+            "annotations": dict(database.annotations),
+            "database": database.options.get("database"),
+            "hostname": database.options.get("hostname"),
+        },
+    }
+
+
+def _not_settable(now: State, state: State) -> Invalid:
+    allowed = ", ".join(sorted(MOVES[now])) or "nothing: it is final"
+    return Invalid.of(
+        "state",
+        f"a backfill that is {now.value} cannot be set to {state.value}; "
+        f"from {now.value} it can be set to: {allowed}",
+        reason="invalid_transition",
+    )
