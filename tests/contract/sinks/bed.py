@@ -158,17 +158,16 @@ class SinkBed(ABC):
     def job(self, backfill_id: int = 1, **changes: Any) -> Job:
         connector = get_connector(self.connector_type)
         frozen = {k: v for k, v in self.options().items() if k not in connector.options_model.live}
-        spec = build_spec(
-            kind=self.kind,
-            database_id="11111111-1111-4111-8111-111111111111",
-            database_type="postgres",
-            database_name="shop",
-            table=ORDERS,
-            columns=("id", "note", "day"),
-            sink_type=self.connector_type,
-            sink_options=frozen,
+        fields: dict[str, Any] = {
+            "database_id": "11111111-1111-4111-8111-111111111111",
+            "database_name": "shop",
+            "table": ORDERS,
+            "columns": ("id", "note", "day"),
+            "sink_type": self.connector_type,
+            "sink_options": frozen,
             **(TRANSFER if self.kind is Kind.TRANSFER else SINK),
-        ).model_copy(update=changes)
+        }
+        spec = build_spec(self.kind, **fields | changes)
         return Job(
             backfill_id=backfill_id,
             backfill_uid=f"00000000-0000-4000-8000-{backfill_id:012d}",
