@@ -29,7 +29,7 @@ CREATE TABLE bench AS SELECT i::bigint AS id, i::bigint * 7919 % 100000 AS custo
     date '2024-01-01' + i % 365 AS day, md5(i::text)::uuid AS ref
 FROM generate_series(1, {rows}) i
 """
-_AMOUNT = Column(name="amount", type="numeric(12,2)", oid=1700, typmod=786438)
+_AMOUNT = pg_column(name="amount", type="numeric(12,2)", oid=1700, typmod=786438)
 _REF = pg_column(name="ref", type="uuid", oid=2950)
 _CREATED = pg_column(name="created", type="timestamptz", oid=1184)
 _ALL = "id, customer, name, email, amount, quantity, attributes, created, updated, day, ref"

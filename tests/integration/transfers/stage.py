@@ -24,7 +24,7 @@ from refill.domain.backfill import Backfill
 from refill.domain.pipeline import Database
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, Outcome, Receipt, Reject
-from refill.domain.table import Column, Table
+from refill.domain.table import Table
 from refill.service import Service
 from refill.service.identity import new_uid
 from refill.settings import Settings
@@ -42,7 +42,7 @@ ORDERS = Table(
         pg_column(name="id", type="bigint", oid=20, not_null=True),
         pg_column(name="day", type="date", oid=1082),
         pg_column(name="at", type="timestamp with time zone", oid=1184),
-        Column(name="amount", type="numeric(12,2)", oid=1700),
+        pg_column(name="amount", type="numeric(12,2)", oid=1700),
         pg_column(name="note", type="text", oid=25),
     ),
     primary_key=("id",),
