@@ -6,18 +6,19 @@ listed here is refused. Spark has the last word later, when the backfill is plan
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import NoReturn
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import OptimizeError, ParseError, TokenError
+from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
-from refill.domain.errors import Invalid
 from refill.guards.functions import FUNCTIONS, TYPES_AND_KEYWORDS
+from refill.guards.parsing import Guard, first_line
 
-FIELD = "transform"
+_GUARD = Guard("transform", "SQL", "Spark SQL")
+_NEEDED = "one SELECT over the view source"
 
 # statements, clauses and expressions that a SELECT over one view is made of
 _FORBIDDEN_EVERYWHERE: tuple[type, ...] = (
@@ -77,13 +78,20 @@ def check_transform(
     row is refused, and the key columns in `keep` must come out as they went in. No `columns`
     (a query whose columns are not known): they are not checked here.
     """
+    with _GUARD.reading():
+        _check(sql, columns, row_by_row, keep)
+
+
+def _check(sql: str, columns: Collection[str], row_by_row: bool, keep: Collection[str]) -> None:
     tokens = _tokens(sql)
-    tree = _parse(sql)
+    tree = _GUARD.parse(sql, "spark", _NEEDED)
+    if isinstance(tree, exp.Subquery):
+        _GUARD.refuse(f"it stands in parentheses; write {_NEEDED}")
     _check_words(tokens)
     _check_functions(tokens, row_by_row)
     for node in tree.walk():
         if isinstance(node, _FORBIDDEN_EVERYWHERE):
-            _refuse(f"{_name(node)} is not allowed; write one SELECT over the view source")
+            _GUARD.refuse(f"{_name(node)} is not allowed; write one SELECT over the view source")
     if row_by_row:
         _check_row_by_row(tree)
     _check_relations(tree)
@@ -91,38 +99,23 @@ def check_transform(
         _check_columns(tree, columns)
     missing = [name for name in keep if not _keeps(tree, name)]
     if missing:
-        _refuse(
+        _GUARD.refuse(
             f"the key column {', '.join(missing)} must be selected as it is, under its own name"
         )
 
 
 def _tokens(sql: str) -> list[Token]:
     if "${" in sql:
-        _refuse(
+        _GUARD.refuse(
             "${…} is not allowed: Spark would replace it by a setting or an environment variable"
         )
-    try:
+    with _GUARD.reading():
         tokens = sqlglot.tokenize(sql, dialect="spark")
-    except TokenError as exc:
-        _refuse(f"it is not valid Spark SQL: {_first_line(exc)}")
     if any(token.comments for token in tokens) or any(
         token.token_type is TokenType.HINT for token in tokens
     ):
-        _refuse("comments and hints are not allowed; remove them")
+        _GUARD.refuse("comments and hints are not allowed; remove them")
     return list(tokens)
-
-
-def _parse(sql: str) -> exp.Query:
-    try:
-        statements = sqlglot.parse(sql, dialect="spark")
-    except ParseError as exc:
-        _refuse(f"it is not valid Spark SQL: {_first_line(exc)}")
-    if len(statements) != 1 or statements[0] is None:
-        _refuse("exactly one statement is allowed: one SELECT over the view source")
-    tree = statements[0]
-    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery | exp.Table):
-        _refuse("only a SELECT over the view source is allowed")
-    return tree
 
 
 def _check_words(tokens: list[Token]) -> None:
@@ -143,15 +136,15 @@ def _check_words(tokens: list[Token]) -> None:
             open_selects[-1] = True
         elif kind is TokenType.FROM and not _is_distinct(before):
             if open_selects[-1] is False:
-                _refuse("FROM stands before its SELECT; write SELECT first")
+                _GUARD.refuse("FROM stands before its SELECT; write SELECT first")
             if open_selects[-1]:
                 open_selects[-1] = False
         elif kind is TokenType.USING and (
             following is None or following.token_type is not TokenType.L_PAREN
         ):
-            _refuse("USING takes columns in parentheses")
+            _GUARD.refuse("USING takes columns in parentheses")
         elif kind is TokenType.INSERT or token.text == "|>":
-            _refuse(f"{token.text} is not allowed; write one SELECT over the view source")
+            _GUARD.refuse(f"{token.text} is not allowed; write one SELECT over the view source")
         before = token
 
 
@@ -169,9 +162,9 @@ def _check_functions(tokens: list[Token], row_by_row: bool) -> None:
         if name in TYPES_AND_KEYWORDS:
             continue
         if name not in FUNCTIONS:
-            _refuse(f"the function {token.text} is not among those that are allowed")
+            _GUARD.refuse(f"the function {token.text} is not among those that are allowed")
         if row_by_row and name in _ROW_MAKERS:
-            _refuse(f"{token.text} makes rows, and a sink's SQL goes row by row")
+            _GUARD.refuse(f"{token.text} makes rows, and a sink's SQL goes row by row")
 
 
 def _is_word(token: Token) -> bool:
@@ -182,26 +175,35 @@ def _check_row_by_row(tree: exp.Expr) -> None:
     for node in tree.walk():
         for forbidden, words in _FORBIDDEN_ROW_BY_ROW.items():
             if isinstance(node, forbidden):
-                _refuse(
+                _GUARD.refuse(
                     f"{words} is not allowed for a sink: its SQL goes row by row, "
                     "since a slice is only a part of the table"
                 )
 
 
-def _check_relations(tree: exp.Expr) -> None:
-    known = {"source"} | {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+def _check_relations(tree: exp.Query) -> None:
+    """A name is that of a WITH where SQL finds it there: before it, in the same query or around
+    it. Everywhere else it is a relation of Spark's, and there is but one."""
+    defined = {id(node) for node, found in _selected(tree) if isinstance(found, Scope)}
     found = False
     for table in tree.find_all(exp.Table):
         written = ".".join(part.name for part in table.parts)
         if table.db or table.catalog or not isinstance(table.this, exp.Identifier):
-            _refuse(
+            _GUARD.refuse(
                 f"the relation {written or table.sql('spark')} is not allowed; read from source"
             )
-        if table.name.lower() not in known:
-            _refuse(f"there is no relation {table.name}; read from source")
-        found = found or table.name.lower() == "source"
+        if id(table) in defined:
+            continue
+        if table.name.lower() != "source":
+            _GUARD.refuse(f"there is no relation {table.name}; read from source")
+        found = True
     if not found:
-        _refuse("it must read from the view source")
+        _GUARD.refuse("it must read from the view source")
+
+
+def _selected(tree: exp.Query) -> Iterator[tuple[exp.Expr, object]]:
+    for scope in traverse_scope(tree):
+        yield from scope.selected_sources.values()
 
 
 def _check_columns(tree: exp.Expr, columns: Collection[str]) -> None:
@@ -213,7 +215,7 @@ def _check_columns(tree: exp.Expr, columns: Collection[str]) -> None:
             quote_identifiers=False,
         )
     except OptimizeError as exc:
-        _refuse(f"{_first_line(exc)}; the source has: {', '.join(sorted(columns))}")
+        _GUARD.refuse(f"{first_line(exc)}; the source has: {', '.join(sorted(columns))}")
 
 
 def _keeps(tree: exp.Expr, name: str) -> bool:
@@ -243,12 +245,3 @@ def _outputs(select: exp.Select) -> Iterator[tuple[exp.Expr, str]]:
 
 def _name(node: exp.Expr) -> str:
     return node.sql("spark")[:60] or type(node).__name__.upper()
-
-
-def _first_line(exc: Exception) -> str:
-    text = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
-    return text.replace("\x1b[4m", "").replace("\x1b[0m", "").rstrip(". ")
-
-
-def _refuse(problem: str) -> NoReturn:
-    raise Invalid.of(FIELD, f"The SQL was refused: {problem}.")

@@ -121,6 +121,9 @@ class Catalogue:
             unknown = Table(schema_name=schema, name=table_name, columns=())
             return pick(self.stored(database), name) or unknown
 
+    def query_dialect(self, database: Database) -> str | None:
+        return self._connectors[database.type].query_dialect
+
     def describe(self, database: Database, query: str) -> tuple[Column, ...]:
         """The columns that a query with a bound :date returns; none: the source did not answer in
         two seconds. Invalid on `query` when the source cannot make sense of it."""

@@ -57,6 +57,7 @@ class SettingsReader:
     # None: no such table. Empty columns: the source could not be asked
     find_table: Callable[[str], Table | None]
     describe_query: Callable[[str], Sequence[Column]]
+    query_dialect: str | None  # None: the source takes no queries
     problems: list[Problem] = field(default_factory=list)
 
     def read(self) -> Reading:
@@ -99,10 +100,13 @@ class SettingsReader:
         return found.full_name, found.columns
 
     def _check_query(self, query: str) -> tuple[str, Sequence[Column]]:
+        if self.query_dialect is None:
+            self._complain("query", "notAllowed", "this source takes no queries; name a table")
+            return query, ()
         from refill.guards.query import check_dated_query  # the parser is slow to import
 
         try:
-            query = check_dated_query(query)
+            query = check_dated_query(query, self.query_dialect)
             return query, self.describe_query(query)
         except Invalid as error:
             self._adopt("query", error)

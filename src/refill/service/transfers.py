@@ -140,6 +140,7 @@ class Transfers:
             settings=draft.settings,
             find_table=lambda name: self._catalogue.find(database, name),
             describe_query=lambda query: self._catalogue.describe(database, query),
+            query_dialect=self._catalogue.query_dialect(database),
         )
         reading = reader.read()
         problems.extend(reader.problems)

@@ -20,7 +20,7 @@ from refill.guards.query import check_dated_query
     ],
 )
 def test_one_select_with_a_date_is_accepted(sql: str) -> None:
-    assert not check_dated_query(sql).endswith(";")
+    assert not check_dated_query(sql, "postgres").endswith(";")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_one_select_with_a_date_is_accepted(sql: str) -> None:
         ("select 1", "no :date"),
         ("select ':date'", "no :date"),
         ("select 1 /* :date */", "no :date"),
-        ("select 1 where :date is null; drop table t", "several statements"),
+        ("select 1 where :date is null; drop table t", "exactly one statement"),
         ("delete from t where d = :date", "not a SELECT"),
         ("insert into t select :date", "not a SELECT"),
         ("with x as (delete from t returning *) select * from x where d = :date", "DELETE"),
@@ -51,5 +51,5 @@ def test_one_select_with_a_date_is_accepted(sql: str) -> None:
 )
 def test_anything_else_is_refused_with_the_reason(sql: str, words: str) -> None:
     with pytest.raises(Invalid, match=words) as refused:
-        check_dated_query(sql)
+        check_dated_query(sql, "postgres")
     assert set(refused.value.fields) == {"query"}

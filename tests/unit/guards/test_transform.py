@@ -137,3 +137,58 @@ def test_the_page_names_every_function_that_is_allowed() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/transforms.md").read_text()
     for group, names in GROUPS.items():
         assert f"| {group} | {' '.join(f'`{name}`' for name in names)} |" in page
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from hidden where exists (with hidden as (select 1 as a) select * from hidden)",
+        "with a as (select * from b), b as (select * from source) select * from a",
+        "with a as (with b as (select * from source) select * from b) select * from b",
+        "select (with t as (select 1 as x) select x from t) as x from t join source",
+    ],
+    ids=["defined inside only", "before its definition", "of an inner query", "beside it"],
+)
+def test_a_name_counts_only_where_sql_finds_its_definition(sql: str) -> None:
+    with pytest.raises(Invalid, match="there is no relation"):
+        check_transform(sql, [], row_by_row=False)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with a as (select * from source), b as (select * from a) select b.id from b join a",
+        "with a as (select * from source) select * from (select * from a) where id in "
+        "(select id from a)",
+        "with source as (select id from source) select * from source",
+    ],
+)
+def test_a_with_is_known_to_what_comes_after_and_within(sql: str) -> None:
+    check_transform(sql, [], row_by_row=False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("select " + "(" * 61 + "1" + ")" * 61 + " from source", "nested more than 60 deep"),
+        ("select '" + "x" * 20_000 + "' from source", "20000 are allowed"),
+        ("select " + "not " * 4_000 + "true from source", "too deep to be read"),
+    ],
+    ids=["deep", "long", "recursive"],
+)
+def test_what_would_cost_too_much_to_read_is_refused(sql: str, words: str) -> None:
+    with pytest.raises(Invalid, match=words):
+        check_transform(sql, ["id"], row_by_row=False)
+
+
+def test_whatever_the_parser_trips_over_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trip(*args: object, **kwargs: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("refill.guards.parsing.sqlglot.parse", trip)
+    with pytest.raises(Invalid, match="not valid Spark SQL: list index out of range"):
+        check_transform("select * from source", [], row_by_row=False)
+
+
+def test_parentheses_in_a_text_are_no_nesting() -> None:
+    check_transform(f"select '{'(' * 100}' as a, id from source", ["id"], row_by_row=False)

@@ -231,6 +231,8 @@ class Connector:
     driver: str | None = None
     extra: str | None = None  # the extra of the distribution that brings the driver
     distribution: str = OURS  # for those of other packages the registry knows it
+    # the SQL that its queries are in, by the parser's name for it; None: it takes no queries
+    query_dialect: str | None = None
     open_source: Callable[[Any, Context], Source] | None = None  # (options, context)
     open_sink: Callable[[Any, Context], Sink] | None = None
 

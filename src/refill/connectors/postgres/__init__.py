@@ -37,6 +37,7 @@ CONNECTOR = Connector(
     target_of=target_of,
     guarantee=Guarantee.REPLACE,
     guarantee_note="a slice is one transaction together with its receipt row",
+    query_dialect="postgres",
     open_source=open_source,
     open_sink=open_sink,
 )
