@@ -44,6 +44,7 @@ TABLE = Table(
     ),
     primary_key=("id",),
 )
+DAY = date(2024, 1, 1)
 WORTH_A_SLICE = 20_000  # rows that are said to be there, so that a plan cuts at every key given
 
 Attempt = tuple[int, int]  # slice id, attempt
@@ -66,6 +67,7 @@ class Memory:
     def __init__(self, *tables: MemoryTable) -> None:
         self.tables = {each.table.full_name: each for each in tables}
         self.trouble = Trouble()
+        self.opened = 0  # connections
         self.staged: dict[Attempt, list[dict[str, Any]]] = {}
         self.delivered: dict[Attempt, list[dict[str, Any]]] = {}
         self.sealed: list[int] = []  # backfill ids
@@ -99,6 +101,7 @@ class MemorySource(Source):
     def __init__(self, memory: Memory, context: Context) -> None:
         self._memory = memory
         self._connection = Connection()
+        memory.opened += 1
 
     def test(self) -> None: ...
     def catalogue(self) -> tuple[Table, ...]:
@@ -151,6 +154,7 @@ class MemorySink(Sink):
     def __init__(self, memory: Memory, context: Context) -> None:
         self._memory = memory
         self._connection = Connection()
+        memory.opened += 1
 
     def test(self) -> None: ...
     def prepare(self, job: Job, schema: pa.Schema) -> None:
@@ -226,7 +230,7 @@ class MemorySink(Sink):
             raise SinkUnavailable("The connection to the sink was closed.") from exc
 
 
-def batch_of(first: int, count: int, day: date = date(2024, 1, 1)) -> pa.RecordBatch:
+def batch_of(first: int, count: int, day: date = DAY) -> pa.RecordBatch:
     """Rows with the ids first, first + 1, …, all of one day."""
     return pa.RecordBatch.from_pydict(
         {"id": list(range(first, first + count)), "day": [day] * count}, schema=SCHEMA

@@ -20,6 +20,7 @@ class Hang:
 
     deaf: bool = False  # not even that ends it
     reached: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
     released: bool = False
 
 
@@ -71,6 +72,7 @@ class Trouble:
                     lambda: planned.released or (connection.closed and not planned.deaf),
                     PATIENCE_SECONDS,
                 )
+                planned.left.set()
             if connection.closed:
                 raise Closed
         if isinstance(planned, Exception):

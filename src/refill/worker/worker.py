@@ -41,6 +41,7 @@ T = TypeVar("T")
 IDLE_SECONDS = 0.2  # between two looks at an empty queue
 SEAL_LOOK_SECONDS = 2.0  # beside being woken: for what a lost worker, or a failed seal, left
 LONGEST_BACKOFF_SECONDS = 2.0
+LET_GO_SECONDS = 5.0  # for packs that were cut short, or whose engine is gone
 
 
 class Worker:
@@ -114,7 +115,7 @@ class Worker:
                 log.error("Spark's JVM is gone", extra={"action": "engine_lost"})
                 self.stop()
         slot_threads = [thread for thread in threads if thread.name.startswith("slot-")]
-        self._drain(slot_threads, 5.0 if lost else self._settings.grace_seconds)
+        self._drain(slot_threads, LET_GO_SECONDS if lost else self._settings.grace_seconds)
         self._ended.set()
         for thread in threads:
             thread.join(2.0)
@@ -265,7 +266,7 @@ class Worker:
         for claim in self._in_flight.claims():
             self._hand_back(claim)
         for thread in slots:
-            thread.join(5.0)
+            thread.join(LET_GO_SECONDS)
         self._abandoned.set()
         left = [lease for held in self._in_flight.packs() for lease in held.leases]
         if left:

@@ -215,8 +215,15 @@ def test_a_pack_cancelled_before_it_begins_touches_nothing(
     engine.cancel(assignment.pack_id)
     with pytest.raises(EngineUnavailable):
         engine.run(assignment)
-    assert not memory.trouble.met
-    assert len(engine.run(make_assignment(0))) == 1
+    assert memory.opened == 0
+
+
+def test_a_cancel_that_comes_early_is_for_that_pack_alone(engine: InProcessEngine) -> None:
+    assignment = make_assignment(0)
+    engine.cancel(assignment.pack_id)
+    assert len(engine.run(make_assignment(1))) == 1
+    with pytest.raises(EngineUnavailable):
+        engine.run(assignment)
 
 
 def test_a_cancel_leaves_the_other_packs_alone(engine: InProcessEngine, memory: Memory) -> None:
