@@ -115,7 +115,9 @@ class Worker:
                 log.error("Spark's JVM is gone", extra={"action": "engine_lost"})
                 self.stop()
         slot_threads = [thread for thread in threads if thread.name.startswith("slot-")]
-        self._drain(slot_threads, LET_GO_SECONDS if lost else self._settings.grace_seconds)
+        claimers = [thread for thread in threads if thread.name in ("planner", "sealer")]
+        grace_seconds = LET_GO_SECONDS if lost else self._settings.grace_seconds
+        self._drain(slot_threads, claimers, grace_seconds)
         self._ended.set()
         for thread in threads:
             thread.join(2.0)
@@ -253,7 +255,12 @@ class Worker:
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
 
-    def _drain(self, slots: list[threading.Thread], grace_seconds: float) -> None:
+    def _drain(
+        self,
+        slots: list[threading.Thread],
+        claimers: list[threading.Thread],
+        grace_seconds: float,
+    ) -> None:
         """Running packs may end by themselves, for a while; then they are cut short and their
         slices handed back, with no failure counted."""
         deadline = time.monotonic() + grace_seconds
@@ -263,6 +270,9 @@ class Worker:
             if not held.finishing:
                 held.given_up = True
                 self._cancel(held.pack.id)
+        for thread in claimers:
+            # one that is just asking the store may still be given a claim
+            thread.join(LET_GO_SECONDS)
         for claim in self._in_flight.claims():
             self._hand_back(claim)
         for thread in slots:

@@ -7,6 +7,7 @@ import pytest
 from refill.domain.backfill import Backfill, Status
 from refill.domain.slice import SliceState
 from refill.packs.in_process import InProcessEngine
+from refill.store.port import BackfillClaim
 from refill.worker import worker as worker_module
 from tests.contract.worker.bed import EVERY_ID, SECONDS, SLICES, Bed
 from tests.trouble import Hang
@@ -126,6 +127,27 @@ def test_a_stop_hands_back_what_is_being_planned(bed: Bed) -> None:
     bed.trouble.release(hang)
     _ended("plan-")
     assert bed.slices(backfill) == ()  # the plan of the claim that was handed back
+
+
+def test_a_claim_that_was_asked_for_before_the_stop_is_handed_back_too(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, claim_plan = threading.Event(), bed.store.claim_plan
+
+    def claim_slowly(worker: str, lease_seconds: float) -> BackfillClaim | None:
+        asked.set()
+        threading.Event().wait(0.5)  # a store that takes longer than the grace
+        return claim_plan(worker, lease_seconds)
+
+    monkeypatch.setattr(bed.store, "claim_plan", claim_slowly)
+    hang = bed.trouble.hang("check")
+    bed.backfill()
+    with bed.working(grace_seconds=0.0):
+        assert asked.wait(SECONDS)
+
+    assert claim_plan("another", 30.0) is not None
+    bed.trouble.release(hang)
+    _ended("plan-")
 
 
 def test_a_stop_amid_a_seal_does_not_say_that_it_is_done(bed: Bed) -> None:
