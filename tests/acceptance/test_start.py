@@ -59,14 +59,11 @@ def test_the_home_and_its_secrets_are_the_owners_alone(serving: Serving) -> None
 
 def test_a_worker_that_is_killed_is_started_again(serving: Serving) -> None:
     serving.start()
-    first = until(lambda: serving.worker().pid, "a worker")
+    first = until(serving.worker, "a worker")
     serving.kill_worker()
 
     def replaced() -> bool:
-        try:
-            return serving.worker().pid != first
-        except StopIteration:
-            return False
+        return serving.worker() not in (None, first)
 
     until(replaced, "another worker")
 
