@@ -1,4 +1,6 @@
-"""python -m benchmarks [--rows N] [--only parquet|jsonl|postgres|dates|growth|kafka] [--passes N]
+"""python -m benchmarks [--rows N] [--passes N] [--only PART]
+
+PART is parquet, jsonl, postgres, kafka, dates, growth or api, and may be given several times.
 
 Everything in one run, interleaved: pass 1 of each contender, pass 2 of each, … after a warm-up.
 """
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import kafka, report
+from benchmarks import api, kafka, report
 from benchmarks.measure import Pass, timed, watching_memory
 from benchmarks.peers import (
     Bench,
@@ -47,7 +49,7 @@ BARS = [
     (POSTGRES, PIPES, 0.5, 0.8),
 ]
 
-PARTS = ("parquet", "jsonl", "postgres", "kafka", "dates", "growth")
+PARTS = ("parquet", "jsonl", "postgres", "kafka", "dates", "growth", "api")
 
 Contender = Callable[[], "int | Pass"]
 console = Console()
@@ -74,6 +76,8 @@ def main() -> int:
                 met &= _dates(bench, refill)
             if "growth" in only:
                 met &= _growth(bench, refill, [int(rows) for rows in arguments.growth.split(",")])
+            if "api" in only:
+                met &= api.run(bench, refill)
     return 0 if met else 1
 
 

@@ -13,7 +13,6 @@ from tests.servers.postgres import PostgresServer, running_postgres
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]  # hooks that pytest finds
 
 # A test's Spark lives for seconds: compiling for a long life takes half of the CPU of its start.
-# What measures speed takes this away again.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 

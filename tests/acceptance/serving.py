@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,18 @@ class Serving:
         self._close_pipe()
 
     def kill_worker(self) -> None:
-        self.worker().kill()
+        worker = self.worker()
+        assert worker is not None
+        worker.kill()
 
-    def worker(self) -> psutil.Process:
+    def worker(self) -> psutil.Process | None:
+        """None while there is none; one that was killed is no worker any more."""
         assert self._process is not None
-        children = psutil.Process(self._process.pid).children()
-        return next(child for child in children if "worker" in child.cmdline())
+        for child in psutil.Process(self._process.pid).children():
+            with suppress(psutil.Error):
+                if "worker" in child.cmdline():
+                    return child
+        return None
 
     def stop(self) -> int:
         """SIGTERM; returns its exit code."""

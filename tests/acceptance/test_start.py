@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,14 +59,11 @@ def test_the_home_and_its_secrets_are_the_owners_alone(serving: Serving) -> None
 
 def test_a_worker_that_is_killed_is_started_again(serving: Serving) -> None:
     serving.start()
-    first = until(lambda: serving.worker().pid, "a worker")
+    first = until(serving.worker, "a worker")
     serving.kill_worker()
 
     def replaced() -> bool:
-        try:
-            return serving.worker().pid != first
-        except StopIteration:
-            return False
+        return serving.worker() not in (None, first)
 
     until(replaced, "another worker")
 
@@ -123,34 +119,6 @@ def test_a_key_that_may_only_read_is_refused_with_4(serving: Serving) -> None:
     )
     assert done.returncode == 4
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_an_answer_waits_for_no_packet(serving: Serving) -> None:
-    """Nagle's algorithm and delayed acknowledgements together cost 40 ms an answer."""
-    serving.start()
-    waits = []
-    with httpx.Client(base_url=serving.url, trust_env=False) as client:
-        for _ in range(20):
-            began = time.perf_counter()
-            assert client.get("/health").status_code == 200
-            waits.append(time.perf_counter() - began)
-    assert min(waits[1:]) < 0.03, waits
-
-
-@pytest.mark.parametrize("command", ["api", "serve"])
-def test_the_server_answers_within_two_seconds_of_its_start(tmp_path: Path, command: str) -> None:
-    """On an empty home, and again. The best of three: other programs may use the machine too."""
-    waits = []
-    for number in range(3):
-        server = Serving(tmp_path / f"home{number}", command=command)
-        try:
-            began = time.perf_counter()
-            server.start()
-            waits.append(time.perf_counter() - began)
-            assert server.stop() == 0
-        finally:
-            server.close()
-    assert min(waits) < 2, waits
 
 
 @pytest.mark.parametrize("command", ["serve", "api", "worker", "migrate"])

@@ -44,11 +44,13 @@ class Flow:
         keep: Filter | None = None,
         throttle: Throttle | None = None,
         on_batch: Callable[[int], None] | None = None,
+        check: Callable[[], None] = lambda: None,  # raises once nobody wants the rows any more
     ) -> None:
         self._batches = batches
         self._keep = keep
         self._throttle = throttle
         self._on_batch = on_batch
+        self._check = check
         self.rows_read = 0
         self.rows_filtered = 0
         self.ended = False
@@ -59,7 +61,10 @@ class Flow:
                 self._on_batch(number)
             pieces = [batch] if self._throttle is None else self._throttle.split(batch)
             for piece in pieces:
+                self._check()
                 yield from self._kept(piece)
+        # a source that was closed under the reading may look as if it had come to its end
+        self._check()
         self.ended = True
 
     def _kept(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,7 @@ class PackRun:
         source: Borrowed[Source],
         sink: Borrowed[Sink],
         *,
+        check: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._assignment = assignment
@@ -43,6 +44,7 @@ class PackRun:
         self._allowance = Allowance(assignment.job)
         self._source = source
         self._sink = sink
+        self._check = check
         self._clock = clock
         self._deadline: float | None = None  # set by the first slice that begins
         limit = assignment.max_rows_per_second
@@ -119,6 +121,7 @@ class PackRun:
             keep=self._filter,
             throttle=self._throttle,
             on_batch=self._step(ticket, "mid_read"),
+            check=self._check,
         )
         job = self._allowance.job()
         try:
@@ -148,6 +151,7 @@ class PackRun:
         return receipt
 
     def _begin(self) -> float:
+        self._check()
         now = self._clock()
         if self._deadline is None:
             self._deadline = now + self._assignment.seconds_budget
@@ -172,21 +176,28 @@ class PackRun:
 
 
 def run_pack(
-    assignment: Assignment, source: Connector, sink: Connector, *, run_before: bool = False
+    assignment: Assignment,
+    source: Connector,
+    sink: Connector,
+    *,
+    pool: Pool = OPEN,
+    check: Callable[[], None] = lambda: None,
+    run_before: bool = False,
 ) -> Iterator[Receipt]:
     """The receipts of an assignment. An engine may run a task again by itself, perhaps while the
-    first run still goes on: the second touches nothing and says so."""
+    first run still goes on: the second touches nothing and says so. `check` is called before every
+    slice and every batch: what it raises, unless it is an Exception, ends the pack."""
     if run_before:
         yield from (without_work(ticket, Outcome.SUPERSEDED) for ticket in assignment.tickets)
         return
     try:
-        reading = source_of(OPEN, source, assignment.source_options, assignment.context)
-        writing = sink_of(OPEN, sink, assignment.sink_options, assignment.context)
+        reading = source_of(pool, source, assignment.source_options, assignment.context)
+        writing = sink_of(pool, sink, assignment.sink_options, assignment.context)
     except Exception as exc:
         yield from (failure(ticket, exc) for ticket in assignment.tickets)
         return
     with reading, writing:
-        yield from PackRun(assignment, reading, writing).receipts()
+        yield from PackRun(assignment, reading, writing, check=check).receipts()
 
 
 def contiguous(tickets: Sequence[Ticket]) -> Iterator[list[Ticket]]:

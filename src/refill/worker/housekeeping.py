@@ -15,6 +15,7 @@ from refill.worker.snapshots import Snapshots
 
 log = logging.getLogger(__name__)
 
+LOOK_SECONDS = 5.0
 # Spark ends a Python worker after a minute without work
 WARM_AFTER_SECONDS = 40.0
 
@@ -46,9 +47,9 @@ class Housekeeping:
         self._snapshots = snapshots
         self._warm_at = time.monotonic()
         self._chores = [
-            Chore("fire_schedules", 5.0, fire_schedules or (lambda: None)),
-            Chore("forget_ended", 5.0, self.forget_ended),
-            Chore("keep_warm", 5.0, self.keep_warm),
+            Chore("fire_schedules", LOOK_SECONDS, fire_schedules or (lambda: None)),
+            Chore("forget_ended", LOOK_SECONDS, self.forget_ended),
+            Chore("keep_warm", LOOK_SECONDS, self.keep_warm),
             Chore("prune", 3600.0, lambda: self.prune(retention_days)),
         ]
 

@@ -42,6 +42,7 @@ T = TypeVar("T")
 IDLE_SECONDS = 0.2  # between two looks at an empty queue
 SEAL_LOOK_SECONDS = 2.0  # beside being woken: for what a lost worker, or a failed seal, left
 LONGEST_BACKOFF_SECONDS = 2.0
+LET_GO_SECONDS = 5.0  # for packs that were cut short, or whose engine is gone
 
 
 class Worker:
@@ -115,7 +116,9 @@ class Worker:
                 log.error("Spark's JVM is gone", extra={"action": "engine_lost"})
                 self.stop()
         slot_threads = [thread for thread in threads if thread.name.startswith("slot-")]
-        self._drain(slot_threads, 5.0 if lost else self._settings.grace_seconds)
+        claimers = [thread for thread in threads if thread.name in ("planner", "sealer")]
+        grace_seconds = LET_GO_SECONDS if lost else self._settings.grace_seconds
+        self._drain(slot_threads, claimers, grace_seconds)
         self._ended.set()
         for thread in threads:
             thread.join(2.0)
@@ -253,7 +256,12 @@ class Worker:
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
 
-    def _drain(self, slots: list[threading.Thread], grace_seconds: float) -> None:
+    def _drain(
+        self,
+        slots: list[threading.Thread],
+        claimers: list[threading.Thread],
+        grace_seconds: float,
+    ) -> None:
         """Running packs may end by themselves, for a while; then they are cut short and their
         slices handed back, with no failure counted."""
         deadline = time.monotonic() + grace_seconds
@@ -263,10 +271,13 @@ class Worker:
             if not held.finishing:
                 held.given_up = True
                 self._cancel(held.pack.id)
+        for thread in claimers:
+            # one that is just asking the store may still be given a claim
+            thread.join(LET_GO_SECONDS)
         for claim in self._in_flight.claims():
             self._hand_back(claim)
         for thread in slots:
-            thread.join(5.0)
+            thread.join(LET_GO_SECONDS)
         self._abandoned.set()
         left = [lease for held in self._in_flight.packs() for lease in held.leases]
         if left:

@@ -7,16 +7,10 @@ has no part in the fault.
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from refill.connectors.kit.contract import Context
-from refill.domain.slice import Receipt
-from refill.domain.spec import Spec
-from refill.packs.assignment import Assignment
 from refill.packs.engine import Engine
-from refill.packs.run import run_pack
+from refill.packs.in_process import InProcessEngine
 from refill.settings import Settings
 from refill.spark.engine import SparkEngine
 from refill.store.cipher import load_cipher
@@ -25,31 +19,13 @@ from refill.worker import Worker
 from tests.integration.worker.bed import CONNECTORS
 
 
-class InlineEngine:
-    cores = 1
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-    def cancel(self, pack_id: str) -> None: ...
-    def keep_warm(self) -> None: ...
-    def alive(self) -> bool:
-        return True
-
-    def run(self, order: Assignment) -> list[Receipt]:
-        source, sink = CONNECTORS[order.source_type], CONNECTORS[order.sink_type]
-        return list(run_pack(order, source, sink))
-
-    def check_transform(self, spec: Spec, options: Mapping[str, Any], context: Context) -> Any:
-        raise NotImplementedError
-
-
 def main(home: Path, fatal: str, engine_name: str) -> None:
     def die(step: str, _: int = 0) -> None:
         if step == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
     settings = Settings(home=home, lease_seconds=2.0, slots=1, spark_master="local[1]")
-    engine: Engine = InlineEngine()
+    engine: Engine = InProcessEngine(CONNECTORS, cores=1)
     if engine_name == "spark":
         engine = SparkEngine(settings, CONNECTORS)
     store = open_store(None, home, load_cipher(None, home))

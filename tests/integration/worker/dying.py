@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.integration.worker.bed import Bed
-from tests.integration.worker.doomed import InlineEngine
+from refill.packs.in_process import InProcessEngine
+from tests.integration.worker.bed import CONNECTORS, Bed
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ class InlineBed(Bed):
 
     def __init__(self, home: Path) -> None:
         super().__init__(engine=None, home=home, lease_seconds=2.0, slots=1)  # type: ignore[arg-type]
-        self.engine = InlineEngine()  # type: ignore[assignment]
+        self.engine = InProcessEngine(CONNECTORS, cores=1)  # type: ignore[assignment]
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import threading
-import time
 from collections.abc import Callable
 from datetime import date
 
@@ -28,19 +27,6 @@ def test_a_backfill_is_planned_run_published_and_completed(bed: Bed) -> None:
     published = sorted(path.name for path in bed.out.iterdir())
     assert len(published) == 5
     assert not any(name.startswith("_") for name in published)
-
-
-def test_with_a_warm_worker_the_first_slice_begins_within_a_second(bed: Bed) -> None:
-    transfer = bed.transfer()
-    with bed.working():
-        first = bed.backfill(transfer, days=1)
-        bed.wait(first, Status.COMPLETED)
-        created = time.monotonic()
-        bed.backfill(bed.transfer(seconds=0.1), days=3)
-        until(lambda: len(bed.engine.orders) >= 2, "its packs")
-        waited = time.monotonic() - created
-
-    assert waited < 1.0
 
 
 def test_a_slice_that_always_fails_stops_at_its_limit_and_the_others_finish(
