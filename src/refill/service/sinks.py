@@ -83,6 +83,9 @@ class Sinks:
         self._references = references
         self._clock = clock
 
+    def types(self) -> tuple[Connector, ...]:
+        return tuple(item for item in self._connectors.values() if item.is_sink)
+
     def create(
         self,
         *,
@@ -214,7 +217,7 @@ class Sinks:
         kind = sent.get("type", sink.destination_type)
         connector = self._connectors.get(kind) if isinstance(kind, str) else None
         if connector is None or not connector.is_sink:
-            known = ", ".join(c.type for c in self._connectors.values() if c.is_sink)
+            known = ", ".join(item.type for item in self.types())
             raise Invalid.of("destination.type", f"must be one of: {known}")
         require_driver(connector)
         fields = {name: value for name, value in sent.items() if name != "type"}

@@ -27,7 +27,7 @@ from refill.service import Service
 _CONNECTION = ("hostname", "port", "database", "username", "password", "ssl")
 
 
-class ReplicationSlotBody(Body):
+class ReplicationSlotInput(Body):
     """Kept for live changes; backfills need none."""
 
     id: Text | None = None
@@ -50,7 +50,7 @@ class UpdateDatabase(Body):
     ipv6: Literal[False] | None = None
     use_local_tunnel: Literal[False] | None = None
     annotations: dict[str, Any] | None = None
-    replication_slots: Annotated[list[ReplicationSlotBody], Field(max_length=10)] | None = None
+    replication_slots: Annotated[list[ReplicationSlotInput], Field(max_length=10)] | None = None
 
     def fields(self) -> dict[str, Any]:
         given = {name: getattr(self, name) for name in _CONNECTION}

@@ -1,9 +1,11 @@
 """Forms that the answers of the sink dialect share: times, names, lists with a cursor."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
+
+from refill.api.schema_names import word_of
 
 A = TypeVar("A")
 
@@ -19,6 +21,10 @@ class Listed(BaseModel, Generic[A]):
 
     data: list[A]
     next_cursor: str | None = None
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        return f"{word_of(params[0])}List"
 
 
 def seconds(moment: datetime) -> str:

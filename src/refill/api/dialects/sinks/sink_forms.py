@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from refill.api.body import Body
+from refill.api.connector_schemas import Form, described_by
 from refill.api.dialects.sinks.forms import Name, Text, seconds
 from refill.domain.pipeline import Condition, Operator, Selection, SinkTable
 from refill.service.sinks import SinkDraft, SinkView
@@ -41,51 +42,62 @@ def _no_function(value: object) -> object:
 Unsupported = Annotated[Literal["none", ""] | None, BeforeValidator(_only_none)]
 
 
-class SourceBody(Body):
+class SinkSourceInput(Body):
     include_schemas: Names | None = None
     exclude_schemas: Names | None = None
     include_tables: Names | None = None
     exclude_tables: Names | None = None
 
 
-class SinkTableBody(Body):
+class SinkTableInput(Body):
     name: Text
     group_column_names: Names | None = None
 
 
-class ConditionBody(Body):
+class ConditionInput(Body):
     column_name: Text
     operator: Operator
     comparison_value: Any = None
 
 
-class TransformBody(Body):
+class TransformInput(Body):
     sql: str = Field(min_length=1, max_length=20_000)
 
 
-class DestinationBody(Body):
-    """The connector's own fields beside its type."""
+class SinkDestinationUpdate(Body):
+    """The connector's own fields beside its type; where that stays, what is left out does too."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra=described_by("sink", Form.MERGED, "{}DestinationUpdate"),
+    )
 
     type: str = Field(min_length=1, max_length=50)
+
+
+class SinkDestinationInput(SinkDestinationUpdate):
+    """The connector's own fields beside its type."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("sink", Form.GIVEN, "{}DestinationInput")
+    )
 
 
 class UpdateSink(Body):
     name: Name | None = None
     status: StatusWord | None = None
     database: Text | None = None
-    source: SourceBody | None = None
-    tables: Annotated[list[SinkTableBody], Field(max_length=1000)] | None = None
+    source: SinkSourceInput | None = None
+    tables: Annotated[list[SinkTableInput], Field(max_length=1000)] | None = None
     actions: list[Literal["insert", "update", "delete"]] | None = None
-    destination: DestinationBody | None = None
+    destination: SinkDestinationUpdate | None = None
     batch_size: Annotated[int, Field(ge=1, le=1000)] | None = None
     filter: Annotated[
-        Literal["none", ""] | Annotated[list[ConditionBody], Field(max_length=100)] | None,
+        Literal["none", ""] | Annotated[list[ConditionInput], Field(max_length=100)] | None,
         BeforeValidator(_no_function),
     ] = None
     transform: Annotated[
-        Literal["none", ""] | TransformBody | None, BeforeValidator(_no_function)
+        Literal["none", ""] | TransformInput | None, BeforeValidator(_no_function)
     ] = None
     timestamp_format: Literal["iso8601", "unix_microsecond"] | None = None
     max_retry_count: Annotated[int, Field(ge=0, lt=2**31)] | None = None
@@ -111,7 +123,7 @@ class UpdateSink(Body):
             destination=None if self.destination is None else self.destination.model_dump(),
             batch_size=self.batch_size,
             filter=self._filter(),
-            transform=self.transform.sql if isinstance(self.transform, TransformBody) else None,
+            transform=self.transform.sql if isinstance(self.transform, TransformInput) else None,
             drops_transform="transform" in self.model_fields_set,
             timestamp_format=self.timestamp_format,
             max_retry_count=self.max_retry_count,
@@ -144,11 +156,11 @@ class UpdateSink(Body):
 class CreateSink(UpdateSink):
     name: Name
     database: Text
-    destination: DestinationBody
+    destination: SinkDestinationInput
     initial_backfill: bool = False
 
 
-class SourceAnswer(BaseModel):
+class SinkSourceAnswer(BaseModel):
     include_schemas: list[str] | None
     exclude_schemas: list[str] | None
     include_tables: list[str] | None
@@ -170,15 +182,17 @@ class TransformAnswer(BaseModel):
     sql: str
 
 
-class DestinationAnswer(BaseModel):
+class SinkDestinationAnswer(BaseModel):
     """The type and the connector's fields, its secrets masked."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra=described_by("sink", Form.SHOWN, "{}Destination")
+    )
 
     type: str
 
 
-class HealthCheck(BaseModel):
+class SinkHealthCheck(BaseModel):
     name: str
     status: Literal["healthy", "warning", "error"]
     error: str | None
@@ -187,7 +201,7 @@ class HealthCheck(BaseModel):
 class SinkHealth(BaseModel):
     name: str
     status: Literal["healthy", "warning", "error"]
-    checks: list[HealthCheck]
+    checks: list[SinkHealthCheck]
 
 
 class SinkAnswer(BaseModel):
@@ -195,10 +209,10 @@ class SinkAnswer(BaseModel):
     name: str
     status: str = Field(description="active, disabled or paused")
     database: str
-    source: SourceAnswer
+    source: SinkSourceAnswer
     tables: list[SinkTableAnswer]
     actions: list[str]
-    destination: DestinationAnswer
+    destination: SinkDestinationAnswer
     filter: Literal["none"] | list[ConditionAnswer]
     transform: Literal["none"] | TransformAnswer
     routing: Literal["none"]
@@ -223,12 +237,12 @@ def show_sink(view: SinkView) -> SinkAnswer:
         name=sink.name,
         status=sink.status,
         database=view.database_name,
-        source=SourceAnswer.model_validate(sink.selection.model_dump(mode="json")),
+        source=SinkSourceAnswer.model_validate(sink.selection.model_dump(mode="json")),
         tables=[
             SinkTableAnswer.model_validate(table.model_dump(mode="json")) for table in sink.tables
         ],
         actions=list(sink.actions),
-        destination=DestinationAnswer(**view.destination),
+        destination=SinkDestinationAnswer(**view.destination),
         filter=[
             ConditionAnswer.model_validate(condition.model_dump(mode="json"))
             for condition in sink.filter
@@ -256,13 +270,13 @@ def _health(view: SinkView) -> SinkHealth:
     failed, status = view.failed, view.sink.status
     waits = status != "active"
     checks = [
-        HealthCheck(name="Sink configuration", status="healthy", error=None),
-        HealthCheck(
+        SinkHealthCheck(name="Sink configuration", status="healthy", error=None),
+        SinkHealthCheck(
             name="Last backfill",
             status="error" if failed else "healthy",
             error=failed.error if failed else None,
         ),
-        HealthCheck(
+        SinkHealthCheck(
             name="Sink status",
             status="warning" if waits else "healthy",
             error=f"the sink is {status}: its backfills wait" if waits else None,

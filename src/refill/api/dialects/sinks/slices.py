@@ -32,7 +32,7 @@ class SinkSliceAnswer(BaseModel):
     ended_at: str | None
 
 
-class RejectAnswer(BaseModel):
+class SinkRejectAnswer(BaseModel):
     slice: Count
     key: list[str | None]
     reason: str
@@ -65,7 +65,7 @@ def list_sink_rejects(
     service: ServiceParam,
     limit: Limit = None,
     cursor: Cursor = None,
-) -> Listed[RejectAnswer]:
+) -> Listed[SinkRejectAnswer]:
     """Rows that could not be delivered: their keys, and why."""
     page = service.sink_backfills.rejects(
         caller.team_id, sink, backfill, limit=limit, cursor=cursor
@@ -105,7 +105,7 @@ def _extent(extent: Extent) -> dict[str, Any]:
     return extent.model_dump(mode="json")
 
 
-def _show_reject(part: Slice, reject: Reject) -> RejectAnswer:
-    return RejectAnswer(
+def _show_reject(part: Slice, reject: Reject) -> SinkRejectAnswer:
+    return SinkRejectAnswer(
         slice=part.index, key=list(reject.key), reason=reject.reason, detail=reject.detail
     )

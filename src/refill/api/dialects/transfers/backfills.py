@@ -35,7 +35,7 @@ _MOVES = {"CANCELLED": Move.CANCEL, "PAUSED": Move.PAUSE, "RUNNING": Move.RESUME
 StatusWord = Literal["CREATED", "SCHEDULED", "RUNNING", "FAILED", "COMPLETED", "CANCELLED"]
 
 
-class CreateBackfill(Body):
+class CreateTransferBackfill(Body):
     range_start: Day
     range_end: Day
     order: Order = Order.NEWEST_FIRST
@@ -56,13 +56,13 @@ class CreateBackfill(Body):
         )
 
 
-class UpdateBackfill(Body):
+class UpdateTransferBackfill(Body):
     status: Literal[
         "CANCELLED", "PAUSED", "RUNNING", "CREATED", "SCHEDULED", "FAILED", "COMPLETED"
     ] = Field(description="CANCELLED, PAUSED, or RUNNING to resume; no other can be set")
 
 
-class RetryBackfill(Body):
+class RetryTransferBackfill(Body):
     dates: list[Day] | None = Field(None, min_length=1, max_length=10_000)
 
 
@@ -71,7 +71,7 @@ class RunErrorAnswer(BaseModel):
     error: str = Field(max_length=1000)
 
 
-class BackfillAnswer(BaseModel):
+class TransferBackfillAnswer(BaseModel):
     transfer_backfill_id: int
     transfer_id: int
     range_start_date: DayText
@@ -98,7 +98,7 @@ class BackfillAnswer(BaseModel):
     reason: str | None
 
 
-class RejectAnswer(BaseModel):
+class TransferRejectAnswer(BaseModel):
     transfer_run_id: int
     transfer_run_date: DayText
     key: list[str | None]
@@ -106,22 +106,22 @@ class RejectAnswer(BaseModel):
     detail: str | None
 
 
-class RejectsAnswer(BaseModel):
-    rejects: list[RejectAnswer]
+class TransferRejectsAnswer(BaseModel):
+    rejects: list[TransferRejectAnswer]
     next_cursor: str | None
 
 
-class DateAnswer(BaseModel):
+class PlannedDateAnswer(BaseModel):
     date: DayText
     action: Literal["run", "skip"]
     reason: str
     replaces: Count | None
 
 
-class DryRunAnswer(BaseModel):
+class TransferDryRunAnswer(BaseModel):
     dry_run: Literal[True]
     transfer_runs_total: Count
-    dates: list[DateAnswer]
+    dates: list[PlannedDateAnswer]
     blocked_by: int | None
 
 
@@ -133,11 +133,11 @@ class DryRunAnswer(BaseModel):
 def create_backfill(
     team_id: Id,
     transfer_id: Id,
-    body: Annotated[CreateBackfill, body_of(CreateBackfill)],
+    body: Annotated[CreateTransferBackfill, body_of(CreateTransferBackfill)],
     uid: UidParam,
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[BackfillAnswer | DryRunAnswer]:
+) -> Envelope[TransferBackfillAnswer | TransferDryRunAnswer]:
     """Runs the dates of a range again; with `dry_run` it only says what would run."""
     backfills = service.transfer_backfills
     request = body.to_request()
@@ -154,7 +154,7 @@ def create_backfill(
 )
 def get_latest_backfill(
     team_id: Id, transfer_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     """The newest one of the transfer, in whatever status."""
     found = service.transfer_backfills.latest(caller.team_id, transfer_id)
     return wrap(show_backfill(service, found))
@@ -163,7 +163,7 @@ def get_latest_backfill(
 @router.get("/backfills", tags=["backfills"], **needs(Scope.TRANSFERS_READ))
 def list_incomplete_backfills(
     team_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[list[BackfillAnswer]]:
+) -> Envelope[list[TransferBackfillAnswer]]:
     """CREATED, SCHEDULED, RUNNING and FAILED ones, newest first, at most 100."""
     found = service.transfer_backfills.list_incomplete(caller.team_id)
     return wrap([show_backfill(service, backfill) for backfill in found])
@@ -172,7 +172,7 @@ def list_incomplete_backfills(
 @router.get("/backfills/{backfill_id}", tags=["backfills"], **needs(Scope.TRANSFERS_READ))
 def get_backfill(
     team_id: Id, backfill_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     found = service.transfer_backfills.get(caller.team_id, backfill_id)
     return wrap(show_backfill(service, found))
 
@@ -181,10 +181,10 @@ def get_backfill(
 def update_backfill(
     team_id: Id,
     backfill_id: Id,
-    body: Annotated[UpdateBackfill, body_of(UpdateBackfill)],
+    body: Annotated[UpdateTransferBackfill, body_of(UpdateTransferBackfill)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     """Cancels, pauses or resumes."""
     move = _MOVES.get(body.status)
     if move is None:
@@ -202,11 +202,11 @@ def update_backfill(
 def retry_backfill(
     team_id: Id,
     backfill_id: Id,
-    body: Annotated[RetryBackfill, body_of(RetryBackfill)],
+    body: Annotated[RetryTransferBackfill, body_of(RetryTransferBackfill)],
     repeated: RepeatedParam,
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     """Runs the failed dates of a FAILED backfill again, all or those given."""
     found = service.transfer_backfills.retry(
         caller.team_id, backfill_id, body.dates, user_id=caller.user_id, repeated=repeated
@@ -222,21 +222,21 @@ def list_rejects(
     service: ServiceParam,
     limit: Limit = None,
     cursor: Cursor = None,
-) -> Envelope[RejectsAnswer]:
+) -> Envelope[TransferRejectsAnswer]:
     """Rows that could not be delivered: their date, their keys, and why."""
     page = service.transfer_backfills.rejects(
         caller.team_id, backfill_id, limit=limit, cursor=cursor
     )
     shown = [_show_reject(run, reject) for run, reject in page.items]
-    return wrap(RejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
+    return wrap(TransferRejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
 
 
-def show_backfill(service: Service, backfill: CountedBackfill) -> BackfillAnswer:
+def show_backfill(service: Service, backfill: CountedBackfill) -> TransferBackfillAnswer:
     counters = backfill.counters
     failures = service.transfer_backfills.failures(backfill)
     progress = service.progress_of(backfill)
     paused = backfill.status is Status.PAUSED
-    return BackfillAnswer(
+    return TransferBackfillAnswer(
         transfer_backfill_id=backfill.id,
         transfer_id=int(backfill.pipeline_id),
         range_start_date=str(backfill.range_start),
@@ -269,8 +269,8 @@ def show_backfill(service: Service, backfill: CountedBackfill) -> BackfillAnswer
     )
 
 
-def _show_reject(run: Slice, reject: Reject) -> RejectAnswer:
-    return RejectAnswer(
+def _show_reject(run: Slice, reject: Reject) -> TransferRejectAnswer:
+    return TransferRejectAnswer(
         transfer_run_id=run.id,
         transfer_run_date=date_of(run),
         key=list(reject.key),
@@ -279,12 +279,12 @@ def _show_reject(run: Slice, reject: Reject) -> RejectAnswer:
     )
 
 
-def show_preview(preview: Preview) -> DryRunAnswer:
-    return DryRunAnswer(
+def show_preview(preview: Preview) -> TransferDryRunAnswer:
+    return TransferDryRunAnswer(
         dry_run=True,
         transfer_runs_total=preview.runs_total,
         dates=[
-            DateAnswer(
+            PlannedDateAnswer(
                 date=decision.date.isoformat(),
                 action="run" if decision.runs else "skip",
                 reason=decision.reason,

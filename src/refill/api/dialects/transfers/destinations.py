@@ -3,15 +3,16 @@
 from typing import Annotated
 
 from fastapi import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from refill.api.body import Body, body_of
+from refill.api.connector_schemas import Form, described_by
 from refill.api.dialects.transfers.forms import Envelope, Id, wrap
 from refill.api.dialects.transfers.router import IN_USE, needs, router
 from refill.api.dialects.transfers.setup_forms import (
+    DestinationSettingAnswer,
     DestinationTypeAnswer,
     Scalar,
-    SettingAnswer,
     describe_type,
     show_settings,
 )
@@ -23,7 +24,13 @@ from refill.service import Service
 from refill.service.destinations import DestinationDraft
 
 
-class DestinationBody(Body):
+class CreateTransferDestination(Body):
+    """The connector's own fields below `fields`."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("destination", Form.GIVEN, "Create{}TransferDestination")
+    )
+
     type: str = Field(min_length=1, max_length=100)
     display_name: str = Field(min_length=1, max_length=255)
     auth_method: str | None = Field(None, max_length=100)
@@ -39,25 +46,37 @@ class DestinationBody(Body):
         )
 
 
-class UpdateDestinationBody(DestinationBody):
+class UpdateTransferDestination(CreateTransferDestination):
+    """Secrets that are left out of `fields` stay as they are."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("destination", Form.REPLACED, "Update{}TransferDestination")
+    )
+
     new_password: str | None = Field(None, max_length=10_000)
 
 
-class TestConnectionBody(UpdateDestinationBody):
+class TestTransferDestination(UpdateTransferDestination):
+    """With `destination_id`, secrets that are left out of `fields` are the stored ones."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("destination", Form.REPLACED, "Test{}TransferDestination")
+    )
+
     destination_id: int | None = Field(None, ge=1, le=MAX_ID)
 
 
-class DestinationItem(BaseModel):
+class TransferDestinationItem(BaseModel):
     id: int
     display_name: str
     type: str
 
 
-class DestinationAnswer(BaseModel):
+class TransferDestinationAnswer(BaseModel):
     id: int
     display_name: str
     destination_type: DestinationTypeAnswer
-    edit_settings: list[SettingAnswer]
+    edit_settings: list[DestinationSettingAnswer]
     # ours
     auth_method: str | None
 
@@ -67,12 +86,12 @@ class UsingTransfer(BaseModel):
     transfer_name: str
 
 
-class UsageAnswer(BaseModel):
+class DestinationUsageAnswer(BaseModel):
     is_used: bool
     transfers: list[UsingTransfer]
 
 
-class TestAnswer(BaseModel):
+class DestinationTestAnswer(BaseModel):
     success: bool
     error: str | None
 
@@ -80,10 +99,10 @@ class TestAnswer(BaseModel):
 @router.get("/destinations", tags=["destinations"], **needs(Scope.DESTINATIONS_READ))
 def list_destinations(
     team_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[list[DestinationItem]]:
+) -> Envelope[list[TransferDestinationItem]]:
     return wrap(
         [
-            DestinationItem(id=found.id, display_name=found.name, type=found.type)
+            TransferDestinationItem(id=found.id, display_name=found.name, type=found.type)
             for found in service.destinations.list_all(caller.team_id)
         ]
     )
@@ -94,11 +113,11 @@ def list_destinations(
 )
 def create_destination(
     team_id: Id,
-    body: Annotated[DestinationBody, body_of(DestinationBody)],
+    body: Annotated[CreateTransferDestination, body_of(CreateTransferDestination)],
     repeated: RepeatedParam,
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[DestinationAnswer]:
+) -> Envelope[TransferDestinationAnswer]:
     made = service.destinations.create(caller.team_id, body.to_draft(), repeated=repeated)
     return wrap(show_destination(service, made))
 
@@ -108,14 +127,14 @@ def create_destination(
 )
 def test_connection(
     team_id: Id,
-    body: Annotated[TestConnectionBody, body_of(TestConnectionBody)],
+    body: Annotated[TestTransferDestination, body_of(TestTransferDestination)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[TestAnswer]:
+) -> Envelope[DestinationTestAnswer]:
     """Whether it can be written to. With `destination_id`, secrets left out are the stored ones."""
     draft = body.to_draft(body.new_password)
     error = service.destinations.test(caller.team_id, draft, body.destination_id)
-    return wrap(TestAnswer(success=error is None, error=error))
+    return wrap(DestinationTestAnswer(success=error is None, error=error))
 
 
 @router.get(
@@ -123,7 +142,7 @@ def test_connection(
 )
 def get_destination(
     team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[DestinationAnswer]:
+) -> Envelope[TransferDestinationAnswer]:
     found = service.destinations.get(caller.team_id, destination_id)
     return wrap(show_destination(service, found))
 
@@ -134,10 +153,10 @@ def get_destination(
 def update_destination(
     team_id: Id,
     destination_id: Id,
-    body: Annotated[UpdateDestinationBody, body_of(UpdateDestinationBody)],
+    body: Annotated[UpdateTransferDestination, body_of(UpdateTransferDestination)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[DestinationAnswer]:
+) -> Envelope[TransferDestinationAnswer]:
     """Secrets that are left out stay as they are."""
     draft = body.to_draft(body.new_password)
     changed = service.destinations.update(caller.team_id, destination_id, draft)
@@ -162,11 +181,11 @@ def delete_destination(
 )
 def get_destination_usage(
     team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[UsageAnswer]:
+) -> Envelope[DestinationUsageAnswer]:
     """The transfers that write into it."""
     users = service.destinations.usage(caller.team_id, destination_id)
     return wrap(
-        UsageAnswer(
+        DestinationUsageAnswer(
             is_used=bool(users),
             transfers=[
                 UsingTransfer(transfer_id=transfer.id, transfer_name=transfer.name)
@@ -176,9 +195,9 @@ def get_destination_usage(
     )
 
 
-def show_destination(service: Service, destination: Destination) -> DestinationAnswer:
+def show_destination(service: Service, destination: Destination) -> TransferDestinationAnswer:
     connector = service.destinations.connector(destination.type)
-    return DestinationAnswer(
+    return TransferDestinationAnswer(
         id=destination.id,
         display_name=destination.name,
         destination_type=describe_type(connector),

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from refill import logs
 from refill.api.gate import MAX_ID
+from refill.api.schema_names import word_of
 
 T = TypeVar("T")
 
@@ -25,6 +26,10 @@ class Envelope(BaseModel, Generic[T]):
 
     meta: Meta
     data: T
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        return f"{word_of(params[0])}Envelope"
 
 
 def wrap(data: T) -> Envelope[T]:

@@ -52,7 +52,7 @@ Moment = Annotated[datetime, BeforeValidator(_read_moment), _MOMENT]
 LastMoment = Annotated[datetime, BeforeValidator(_read_last_moment), _MOMENT]
 
 
-class RunAnswer(BaseModel):
+class TransferRunAnswer(BaseModel):
     id: int
     status: RunWord
     created_time: TimeText
@@ -64,20 +64,20 @@ class RunAnswer(BaseModel):
     message: str
 
 
-class QueryAnswer(BaseModel):
+class RunQueryAnswer(BaseModel):
     status: RunWord
     duration: float | None
     rows: Count
     error_description: str | None
 
 
-class RunDetailAnswer(RunAnswer):
+class TransferRunDetailAnswer(TransferRunAnswer):
     started_time: TimeText | None
     queued_time: TimeText
     external_id: str
     query_amount: Count
     failed_query_amount: Count
-    query_details: list[QueryAnswer]
+    query_details: list[RunQueryAnswer]
 
 
 class RunFilters(BaseModel):
@@ -97,7 +97,7 @@ def list_transfer_runs(
     filters: Annotated[RunFilters, Query()],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[list[RunAnswer]]:
+) -> Envelope[list[TransferRunAnswer]]:
     """Runs that were created between the two times, recurring ones and those of backfills."""
     query = RunQuery(
         start=filters.start_date,
@@ -115,13 +115,13 @@ def list_transfer_runs(
 @router.get("/transfer_runs/{transfer_run_id}", tags=["runs"], **needs(Scope.TRANSFERS_READ))
 def get_transfer_run(
     team_id: Id, transfer_run_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[RunDetailAnswer]:
+) -> Envelope[TransferRunDetailAnswer]:
     run, backfill = service.runs.get(caller.team_id, transfer_run_id)
     summary = show_run(run, backfill.origin)
     queries = []
     if run.attempt:
         queries.append(
-            QueryAnswer(
+            RunQueryAnswer(
                 status=summary.status,
                 duration=summary.total_duration,
                 rows=run.rows_read,
@@ -129,7 +129,7 @@ def get_transfer_run(
             )
         )
     return wrap(
-        RunDetailAnswer(
+        TransferRunDetailAnswer(
             **summary.model_dump(),
             started_time=stamp_or_none(run.started_at),
             queued_time=stamp(run.queued_at),
@@ -141,9 +141,9 @@ def get_transfer_run(
     )
 
 
-def show_run(run: Slice, origin: Origin) -> RunAnswer:
+def show_run(run: Slice, origin: Origin) -> TransferRunAnswer:
     ended = run.state.ended
-    return RunAnswer(
+    return TransferRunAnswer(
         id=run.id,
         status=_WORDS[run.state],
         created_time=stamp(run.queued_at),

@@ -13,12 +13,12 @@ from refill.service.destinations import secret_fields
 Scalar = str | int | bool | None
 
 
-class ChoiceAnswer(BaseModel):
+class SettingChoiceAnswer(BaseModel):
     value: str
     label: str
 
 
-class SettingAnswer(BaseModel):
+class DestinationSettingAnswer(BaseModel):
     """One field of the form. A secret's value is never shown."""
 
     id: str
@@ -28,7 +28,7 @@ class SettingAnswer(BaseModel):
     value: Scalar
     help_text: str | None
     # empty rather than null: the vendor's client walks over it
-    options: list[ChoiceAnswer]
+    options: list[SettingChoiceAnswer]
 
 
 class DestinationTypeAnswer(BaseModel):
@@ -46,7 +46,7 @@ def describe_type(connector: Connector) -> DestinationTypeAnswer:
 
 def show_settings(
     connector: Connector, values: Mapping[str, Any] | None = None
-) -> list[SettingAnswer]:
+) -> list[DestinationSettingAnswer]:
     """With `values` those of a destination, else the defaults of the form."""
     secrets = secret_fields(connector.options_model)
     return [
@@ -58,7 +58,7 @@ def show_settings(
 
 def _show(
     name: str, info: FieldInfo, secret: bool, values: Mapping[str, Any] | None
-) -> SettingAnswer:
+) -> DestinationSettingAnswer:
     kinds = tuple(_kinds(info.annotation))
     choices = [str(choice) for kind in kinds for choice in _choices(kind)]
     input_type: Literal["text", "password", "number", "checkbox", "select"] = "text"
@@ -72,14 +72,14 @@ def _show(
         input_type = "number"
     default = None if info.is_required() else info.get_default(call_default_factory=False)
     value = default if values is None else values.get(name, default)
-    return SettingAnswer(
+    return DestinationSettingAnswer(
         id=name,
         input_type=input_type,
         is_required=info.is_required(),
         label=info.title or name.replace("_", " ").capitalize(),
         value=None if secret else _scalar(value),
         help_text=info.description,
-        options=[ChoiceAnswer(value=choice, label=choice) for choice in choices],
+        options=[SettingChoiceAnswer(value=choice, label=choice) for choice in choices],
     )
 
 

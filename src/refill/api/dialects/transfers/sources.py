@@ -10,8 +10,8 @@ from refill.api.body import Body, body_of
 from refill.api.dialects.transfers.forms import Envelope, Id, wrap
 from refill.api.dialects.transfers.router import needs, router
 from refill.api.dialects.transfers.setup_forms import (
+    DestinationSettingAnswer,
     DestinationTypeAnswer,
-    SettingAnswer,
     describe_type,
     show_settings,
 )
@@ -23,7 +23,7 @@ from refill.service.transfer_settings import FIELDS
 from refill.service.transfer_views import SourceView
 
 
-class SourceAnswer(BaseModel):
+class AvailableSourceAnswer(BaseModel):
     data_source_id: str
     service_name: str
     service_provider: str
@@ -36,7 +36,7 @@ class SourceAnswer(BaseModel):
     applicable_destinations: list[str]
 
 
-class SourceDestination(BaseModel):
+class AvailableDestination(BaseModel):
     destination_id: int
     destination_name: str
     destination_type: str
@@ -46,15 +46,15 @@ class SourceDestination(BaseModel):
     details: list[dict[str, Any]]
 
 
-class TypeWithSettings(DestinationTypeAnswer):
-    settings: list[SettingAnswer]
+class AvailableDestinationType(DestinationTypeAnswer):
+    settings: list[DestinationSettingAnswer]
     auth_methods: list[dict[str, Any]]
 
 
 class AvailableSources(BaseModel):
-    data_sources: list[SourceAnswer]
-    destinations: list[SourceDestination]
-    destination_types: list[TypeWithSettings]
+    data_sources: list[AvailableSourceAnswer]
+    destinations: list[AvailableDestination]
+    destination_types: list[AvailableDestinationType]
 
 
 class OptionField(BaseModel):
@@ -101,13 +101,13 @@ class OptionsOf(BaseModel):
     destination_id: int = Field(ge=1, le=MAX_ID)
 
 
-class ConnectionBody(Body):
+class CreateDataSourceConnection(Body):
     data_source_id: str = Field(min_length=1, max_length=255)
     destination_type: str = Field(min_length=1, max_length=100)
     api_key: str | None = None
 
 
-class ConnectionAnswer(BaseModel):
+class DataSourceConnectionAnswer(BaseModel):
     connection_id: UUID
     login_url: str | None
     connect_url: str | None
@@ -126,7 +126,7 @@ def get_available_sources(
             for source in choices.sources
         ],
         destinations=[
-            SourceDestination(
+            AvailableDestination(
                 destination_id=found.id,
                 destination_name=found.name,
                 destination_type=found.type,
@@ -138,7 +138,7 @@ def get_available_sources(
             for found in choices.destinations
         ],
         destination_types=[
-            TypeWithSettings(
+            AvailableDestinationType(
                 **describe_type(connector).model_dump(),
                 settings=show_settings(connector),
                 auth_methods=[],
@@ -206,19 +206,23 @@ def get_transfer_options(
 )
 def create_data_source_connection(
     team_id: Id,
-    body: Annotated[ConnectionBody, body_of(ConnectionBody)],
+    body: Annotated[CreateDataSourceConnection, body_of(CreateDataSourceConnection)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[ConnectionAnswer]:
+) -> Envelope[DataSourceConnectionAnswer]:
     """A database is connected already when it is added: this names that connection."""
     database = service.transfer_views.connect(
         caller.team_id, body.data_source_id, body.destination_type
     )
-    return wrap(ConnectionAnswer(connection_id=UUID(database.id), login_url=None, connect_url=None))
+    return wrap(
+        DataSourceConnectionAnswer(
+            connection_id=UUID(database.id), login_url=None, connect_url=None
+        )
+    )
 
 
-def _show_source(source: SourceView, types: list[str]) -> SourceAnswer:
-    return SourceAnswer(
+def _show_source(source: SourceView, types: list[str]) -> AvailableSourceAnswer:
+    return AvailableSourceAnswer(
         data_source_id=source.database.name,
         service_name=source.title,
         service_provider=source.database.type,

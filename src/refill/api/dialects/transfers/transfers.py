@@ -24,13 +24,13 @@ from refill.service.transfers import TransferDraft
 Interval = Literal["hourly", "daily", "weekly", "monthly"]
 
 
-class Kept(BaseModel):
+class KeptObject(BaseModel):
     """Accepted, kept and given back; the core does not read it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class ScheduleBody(Body):
+class ScheduleInput(Body):
     run_interval: Interval
     run_hour: int | None = Field(None, description="0 to 23, UTC")
     refresh_window: int = Field(1, description="how many dates before today are run again")
@@ -38,21 +38,21 @@ class ScheduleBody(Body):
     run_day: int | None = Field(None, description="1 to 31; the last day of a shorter month")
 
 
-class SettingBody(Body):
+class TransferSettingInput(Body):
     field_id: str = Field(description=f"one of {', '.join(FIELDS)}")
     value: Scalar = None
     group: str | None = None
 
 
-class TransferBody(Body):
+class TransferInput(Body):
     display_name: str = Field(max_length=255)
     data_source_id: str = Field(max_length=255, description="the name of a database")
     destination_id: int = Field(ge=1, le=MAX_ID)
-    schedule: list[ScheduleBody] = Field(default_factory=list, max_length=20)
-    data_source_settings: list[SettingBody] = Field(default_factory=list, max_length=100)
+    schedule: list[ScheduleInput] = Field(default_factory=list, max_length=20)
+    data_source_settings: list[TransferSettingInput] = Field(default_factory=list, max_length=100)
     schema_id: int = Field(1, ge=-MAX_ID - 1, le=MAX_ID)
-    accounts: list[Kept] = Field(default_factory=list)
-    segments: list[Kept] = Field(default_factory=list)
+    accounts: list[KeptObject] = Field(default_factory=list)
+    segments: list[KeptObject] = Field(default_factory=list)
     notification_recipients: list[str] = Field(default_factory=list)
     transfer_type: int | None = Field(None, ge=-MAX_ID - 1, le=MAX_ID)
 
@@ -75,7 +75,7 @@ class TransferBody(Body):
         )
 
 
-class StateBody(Body):
+class ChangeTransferState(Body):
     transfer_state: Literal["pause", "unpause"]
 
 
@@ -84,7 +84,7 @@ class TransferNamed(BaseModel):
     transfer_name: str
 
 
-class NamedThing(BaseModel):
+class TransferEnd(BaseModel):
     id: str | int
     name: str
     type: str
@@ -104,8 +104,8 @@ class TransferItem(BaseModel):
     status: Literal["active", "paused"]
     state: Literal["active", "paused"]
     schedule: str
-    data_source: NamedThing
-    destination: NamedThing
+    data_source: TransferEnd
+    destination: TransferEnd
     accounts: list[str]
     backfill: BackfillStatistics | None
     run_date: DayText | None = Field(None, description="the day of the last run; absent: none yet")
@@ -119,19 +119,19 @@ class ScheduleAnswer(BaseModel):
     run_day: int | None = None
 
 
-class SettingValue(BaseModel):
+class TransferSettingAnswer(BaseModel):
     field_id: str
     value: Scalar
 
 
-class DataSourceAnswer(BaseModel):
+class TransferSourceAnswer(BaseModel):
     data_source_id: str
     service_name: str
     service_provider: str
-    settings: list[SettingValue]
+    settings: list[TransferSettingAnswer]
 
 
-class Recipient(BaseModel):
+class NotificationRecipient(BaseModel):
     email: str
 
 
@@ -143,31 +143,31 @@ class TransferAnswer(BaseModel):
     accounts: list[dict[str, Any]]
     segments: list[dict[str, Any]]
     schedule: list[ScheduleAnswer]
-    data_source: DataSourceAnswer
-    notification_recipients: list[Recipient]
+    data_source: TransferSourceAnswer
+    notification_recipients: list[NotificationRecipient]
     external_url: str | None
     # ours
     state: Literal["active", "paused"]
     transfer_type: int | None
 
 
-class StateAnswer(BaseModel):
+class TransferStateAnswer(BaseModel):
     result: bool
     state: Literal["ACTIVE", "PAUSED"]
 
 
-class ProblemAnswer(BaseModel):
+class TransferProblemAnswer(BaseModel):
     field_id: str
     error_code: str
     message: str  # ours
 
 
-class ValidationAnswer(BaseModel):
+class TransferValidationAnswer(BaseModel):
     is_valid: bool
-    errors: list[ProblemAnswer]
+    errors: list[TransferProblemAnswer]
 
 
-TransferParam = Annotated[TransferBody, body_of(TransferBody)]
+TransferParam = Annotated[TransferInput, body_of(TransferInput)]
 
 
 @router.get(
@@ -199,7 +199,7 @@ def create_transfer(
 @router.post("/transfers/validations", tags=["transfers"], **needs(Scope.TRANSFERS_WRITE))
 def validate_transfer(
     team_id: Id, body: TransferParam, caller: CallerParam, service: ServiceParam
-) -> ValidationAnswer:
+) -> TransferValidationAnswer:
     """Everything that creating it would refuse. Without an envelope, as the client reads it."""
     return _show_validation(service, caller.team_id, body, None)
 
@@ -243,14 +243,14 @@ def delete_transfer(
 def change_transfer_state(
     team_id: Id,
     transfer_id: Id,
-    body: Annotated[StateBody, body_of(StateBody)],
+    body: Annotated[ChangeTransferState, body_of(ChangeTransferState)],
     caller: CallerParam,
     service: ServiceParam,
-) -> StateAnswer:
+) -> TransferStateAnswer:
     """Whether its schedule fires. Without an envelope."""
     paused = body.transfer_state == "pause"
     changed = service.transfers.set_paused(caller.team_id, transfer_id, paused)
-    return StateAnswer(result=True, state="PAUSED" if changed.paused else "ACTIVE")
+    return TransferStateAnswer(result=True, state="PAUSED" if changed.paused else "ACTIVE")
 
 
 @router.post(
@@ -258,19 +258,19 @@ def change_transfer_state(
 )
 def validate_transfer_update(
     team_id: Id, transfer_id: Id, body: TransferParam, caller: CallerParam, service: ServiceParam
-) -> ValidationAnswer:
+) -> TransferValidationAnswer:
     """Everything that updating it would refuse. Without an envelope."""
     return _show_validation(service, caller.team_id, body, transfer_id)
 
 
 def _show_validation(
-    service: Service, team_id: int, body: TransferBody, transfer_id: int | None
-) -> ValidationAnswer:
+    service: Service, team_id: int, body: TransferInput, transfer_id: int | None
+) -> TransferValidationAnswer:
     problems = service.transfers.examine(team_id, body.to_draft(), transfer_id)
-    return ValidationAnswer(
+    return TransferValidationAnswer(
         is_valid=not problems,
         errors=[
-            ProblemAnswer(field_id=item.field, error_code=item.code, message=item.message)
+            TransferProblemAnswer(field_id=item.field, error_code=item.code, message=item.message)
             for item in problems
         ],
     )
@@ -289,8 +289,8 @@ def _show_item(listed: ListedTransfer) -> TransferItem:
         status=state,
         state=state,
         schedule=describe_schedule(transfer.schedule),
-        data_source=NamedThing(id=database.name, name=database.name, type=database.type),
-        destination=NamedThing(id=destination.id, name=destination.name, type=destination.type),
+        data_source=TransferEnd(id=database.name, name=database.name, type=database.type),
+        destination=TransferEnd(id=destination.id, name=destination.name, type=destination.type),
         accounts=[
             str(account["account_id"])
             for account in transfer.extra.get("accounts", [])
@@ -320,14 +320,14 @@ def _show_transfer(view: TransferView) -> TransferAnswer:
         schedule=[
             ScheduleAnswer(**entry.model_dump(exclude_none=True)) for entry in transfer.schedule
         ],
-        data_source=DataSourceAnswer(
+        data_source=TransferSourceAnswer(
             data_source_id=database.name,
             service_name=view.source.title,
             service_provider=database.type,
             settings=list(_settings(transfer)),
         ),
         notification_recipients=[
-            Recipient(email=email) for email in extra.get("notification_recipients", [])
+            NotificationRecipient(email=email) for email in extra.get("notification_recipients", [])
         ],
         external_url=None,
         state="paused" if transfer.paused else "active",
@@ -335,10 +335,10 @@ def _show_transfer(view: TransferView) -> TransferAnswer:
     )
 
 
-def _settings(transfer: Transfer) -> Iterator[SettingValue]:
+def _settings(transfer: Transfer) -> Iterator[TransferSettingAnswer]:
     for name in FIELDS:
         value = getattr(transfer, name)
         if name == "columns":
             value = ", ".join(value)
         if value not in (None, ""):
-            yield SettingValue(field_id=name, value=value)
+            yield TransferSettingAnswer(field_id=name, value=value)
