@@ -22,26 +22,32 @@ from refill.service import Service
 class SinkError(BaseModel):
     """Every error of `/api`."""
 
-    summary: str
-    validation_errors: dict[str, list[str]] | None = None
-    code: str | None = None
+    summary: str = Field(description="what is wrong, in a sentence")
+    validation_errors: dict[str, list[str]] | None = Field(
+        None, description="what is wrong, by field; with 422"
+    )
+    code: str | None = Field(None, description="a word that programs can go by; with 422")
 
 
 class ErrorMeta(BaseModel):
-    request_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,50}$")
+    request_id: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,50}$", description="also in the server's log"
+    )
 
 
 class ErrorDetail(BaseModel):
-    code: str = Field(max_length=100)
-    message: str = Field(max_length=255)
-    description: str | None = Field(None, max_length=255)
+    code: str = Field(max_length=100, description="a word that programs can go by")
+    message: str = Field(max_length=255, description="what kind of error it is")
+    description: str | None = Field(
+        None, max_length=255, description="what is wrong, in a sentence"
+    )
 
 
 class TransferError(BaseModel):
     """Every error of `/v1`."""
 
-    meta: ErrorMeta
-    error: ErrorDetail
+    meta: ErrorMeta = Field(description="about the request")
+    error: ErrorDetail = Field(description="what is wrong")
 
 
 # what any guarded route may answer besides its own

@@ -111,6 +111,19 @@ def test_every_operation_has_a_summary_and_a_name_of_its_own(document: Document)
     assert len({operation["operationId"] for operation in found}) == len(found)
 
 
+def test_every_field_of_every_schema_is_described(document: Document) -> None:
+    def described(field: dict[str, Any]) -> bool:
+        target = schema(document, field["$ref"].removeprefix(REF)) if "$ref" in field else field
+        return bool(field.get("description") or target.get("description"))
+
+    assert [
+        f"{name}.{field}"
+        for name, found in document["components"]["schemas"].items()
+        for field, inside in found.get("properties", {}).items()
+        if not described(inside)
+    ] == []
+
+
 def test_a_sinks_destination_is_one_of_the_connectors_that_are_sinks(document: Document) -> None:
     sinks = {each.type: each for each in load_connectors().values() if each.is_sink}
     for name in ("SinkDestination", "SinkDestinationInput", "SinkDestinationUpdate"):

@@ -19,8 +19,10 @@ Count = Annotated[int, Field(ge=0)]
 class Listed(BaseModel, Generic[A]):
     """A list; `next_cursor` comes with `limit`, and is null on the last page."""
 
-    data: list[A]
-    next_cursor: str | None = None
+    data: list[A] = Field(description="in the order of the list")
+    next_cursor: str | None = Field(
+        default=None, description="`cursor` of the next page; null on the last one"
+    )
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:

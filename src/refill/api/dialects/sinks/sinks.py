@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from refill.api.body import body_of
 from refill.api.dialects.sinks.forms import Listed, listed
@@ -15,8 +15,8 @@ from refill.domain.access import Scope
 
 
 class DeletedSink(BaseModel):
-    id: str
-    deleted: Literal[True]
+    id: str = Field(description="UUID of what is gone")
+    deleted: Literal[True] = Field(description="it is gone")
 
 
 @router.post("/sinks", tags=["sinks"], **needs(Scope.SINKS_WRITE))

@@ -36,14 +36,21 @@ StatusWord = Literal["CREATED", "SCHEDULED", "RUNNING", "FAILED", "COMPLETED", "
 
 
 class CreateTransferBackfill(Body):
-    range_start: Day
-    range_end: Day
-    order: Order = Order.NEWEST_FIRST
-    max_concurrent_runs: int | None = Field(None, ge=1, le=10_000)
-    exclude_dates: list[Day] = Field(default_factory=list, max_length=10_000)
-    only: Only = Only.ALL
-    reason: str | None = Field(None, max_length=1000)
-    dry_run: bool = False
+    range_start: Day = Field(description="first date")
+    range_end: Day = Field(description="last date, inclusive")
+    order: Order = Field(Order.NEWEST_FIRST, description="which dates run first")
+    max_concurrent_runs: int | None = Field(
+        None, ge=1, le=10_000, description="how many of its runs may be under way at once"
+    )
+    exclude_dates: list[Day] = Field(
+        default_factory=list, max_length=10_000, description="dates of the range that do not run"
+    )
+    only: Only = Field(
+        Only.ALL,
+        description="all dates, those without a completed run, or those whose last run failed",
+    )
+    reason: str | None = Field(None, max_length=1000, description="why; it stays on record")
+    dry_run: bool = Field(False, description="says what would run, and creates nothing")
 
     def to_request(self) -> BackfillRequest:
         return BackfillRequest(
@@ -63,66 +70,68 @@ class UpdateTransferBackfill(Body):
 
 
 class RetryTransferBackfill(Body):
-    dates: list[Day] | None = Field(None, min_length=1, max_length=10_000)
+    dates: list[Day] | None = Field(
+        None, min_length=1, max_length=10_000, description="failed dates; without it all of them"
+    )
 
 
 class RunErrorAnswer(BaseModel):
-    transfer_run_date: DayText
-    error: str = Field(max_length=1000)
+    transfer_run_date: DayText = Field(description="the date that failed")
+    error: str = Field(max_length=1000, description="why, in a sentence")
 
 
 class TransferBackfillAnswer(BaseModel):
-    transfer_backfill_id: int
-    transfer_id: int
-    range_start_date: DayText
-    range_end_date: DayText
-    created_time: TimeText
-    created_user_id: int
-    removed_time: TimeText | None
-    removed_user_id: int | None
-    start_time: TimeText | None
-    end_time: TimeText | None
-    status: StatusWord
-    transfer_runs_total: Count
-    transfer_runs_created: Count
-    transfer_runs_completed: Count
-    transfer_runs_failed: Count
-    error_report: list[RunErrorAnswer]
+    transfer_backfill_id: int = Field(description="its id")
+    transfer_id: int = Field(description="the transfer that it runs")
+    range_start_date: DayText = Field(description="first date")
+    range_end_date: DayText = Field(description="last date, inclusive")
+    created_time: TimeText = Field(description="when it was asked for")
+    created_user_id: int = Field(description="who asked for it")
+    removed_time: TimeText | None = Field(description="when it was cancelled")
+    removed_user_id: int | None = Field(description="who cancelled it")
+    start_time: TimeText | None = Field(description="when its first run began")
+    end_time: TimeText | None = Field(description="when it ended")
+    status: StatusWord = Field(description="a paused one is SCHEDULED, with a paused_time")
+    transfer_runs_total: Count = Field(description="dates that it runs")
+    transfer_runs_created: Count = Field(description="dates whose runs exist")
+    transfer_runs_completed: Count = Field(description="dates that were delivered")
+    transfer_runs_failed: Count = Field(description="dates that failed")
+    error_report: list[RunErrorAnswer] = Field(description="one entry for each date that failed")
     # ours
-    progress: float = Field(ge=0, le=1)
-    rows_total: Count
-    rows_rejected: Count
-    rows_per_second: float | None
-    eta_seconds: float | None
-    paused_time: TimeText | None
-    reason: str | None
+    progress: float = Field(ge=0, le=1, description="share of its dates that have ended")
+    rows_total: Count = Field(description="rows delivered")
+    rows_rejected: Count = Field(description="rows that could not be delivered")
+    rows_per_second: float | None = Field(description="rows read per second so far")
+    eta_seconds: float | None = Field(description="how long it will still take, at this rate")
+    paused_time: TimeText | None = Field(description="since when it is paused")
+    reason: str | None = Field(description="why it was asked for")
 
 
 class TransferRejectAnswer(BaseModel):
-    transfer_run_id: int
-    transfer_run_date: DayText
-    key: list[str | None]
-    reason: str
-    detail: str | None
+    transfer_run_id: int = Field(description="the run it was in")
+    transfer_run_date: DayText = Field(description="the date it was in")
+    key: list[str | None] = Field(description="its primary key, as text")
+    reason: str = Field(description="why it could not be delivered, as a word")
+    detail: str | None = Field(description="the same in a sentence")
 
 
 class TransferRejectsAnswer(BaseModel):
-    rejects: list[TransferRejectAnswer]
-    next_cursor: str | None
+    rejects: list[TransferRejectAnswer] = Field(description="in the order of their runs")
+    next_cursor: str | None = Field(description="`cursor` of the next page; null on the last one")
 
 
 class PlannedDateAnswer(BaseModel):
-    date: DayText
-    action: Literal["run", "skip"]
-    reason: str
-    replaces: Count | None
+    date: DayText = Field(description="a date of the range")
+    action: Literal["run", "skip"] = Field(description="whether it would run")
+    reason: str = Field(description="why")
+    replaces: Count | None = Field(description="rows of it that were delivered before; null: none")
 
 
 class TransferDryRunAnswer(BaseModel):
-    dry_run: Literal[True]
-    transfer_runs_total: Count
-    dates: list[PlannedDateAnswer]
-    blocked_by: int | None
+    dry_run: Literal[True] = Field(description="nothing was created")
+    transfer_runs_total: Count = Field(description="how many dates would run")
+    dates: list[PlannedDateAnswer] = Field(description="every date of the range")
+    blocked_by: int | None = Field(description="id of the backfill that is in the way")
 
 
 @router.post(

@@ -31,10 +31,12 @@ class CreateTransferDestination(Body):
         json_schema_extra=described_by("destination", Form.GIVEN, "Create{}TransferDestination")
     )
 
-    type: str = Field(min_length=1, max_length=100)
-    display_name: str = Field(min_length=1, max_length=255)
-    auth_method: str | None = Field(None, max_length=100)
-    fields: dict[str, Scalar]
+    type: str = Field(min_length=1, max_length=100, description="which connector")
+    display_name: str = Field(
+        min_length=1, max_length=255, description="what it is called; unique in the team"
+    )
+    auth_method: str | None = Field(None, max_length=100, description="kept, and given back")
+    fields: dict[str, Scalar] = Field(description="the connector's own fields")
 
     def to_draft(self, new_secret: str | None = None) -> DestinationDraft:
         return DestinationDraft(
@@ -53,7 +55,9 @@ class UpdateTransferDestination(CreateTransferDestination):
         json_schema_extra=described_by("destination", Form.REPLACED, "Update{}TransferDestination")
     )
 
-    new_password: str | None = Field(None, max_length=10_000)
+    new_password: str | None = Field(
+        None, max_length=10_000, description="replaces the secret among the fields"
+    )
 
 
 class TestTransferDestination(UpdateTransferDestination):
@@ -63,37 +67,41 @@ class TestTransferDestination(UpdateTransferDestination):
         json_schema_extra=described_by("destination", Form.REPLACED, "Test{}TransferDestination")
     )
 
-    destination_id: int | None = Field(None, ge=1, le=MAX_ID)
+    destination_id: int | None = Field(
+        None, ge=1, le=MAX_ID, description="the destination whose secrets stand for those left out"
+    )
 
 
 class TransferDestinationItem(BaseModel):
-    id: int
-    display_name: str
-    type: str
+    id: int = Field(description="its id")
+    display_name: str = Field(description="what it is called")
+    type: str = Field(description="which connector")
 
 
 class TransferDestinationAnswer(BaseModel):
-    id: int
-    display_name: str
-    destination_type: DestinationTypeAnswer
-    edit_settings: list[DestinationSettingAnswer]
+    id: int = Field(description="its id")
+    display_name: str = Field(description="what it is called")
+    destination_type: DestinationTypeAnswer = Field(description="which connector")
+    edit_settings: list[DestinationSettingAnswer] = Field(
+        description="its fields as a form that is filled in"
+    )
     # ours
-    auth_method: str | None
+    auth_method: str | None = Field(description="as it was given")
 
 
 class UsingTransfer(BaseModel):
-    transfer_id: int
-    transfer_name: str
+    transfer_id: int = Field(description="its id")
+    transfer_name: str = Field(description="what it is called")
 
 
 class DestinationUsageAnswer(BaseModel):
-    is_used: bool
-    transfers: list[UsingTransfer]
+    is_used: bool = Field(description="whether a transfer writes into it")
+    transfers: list[UsingTransfer] = Field(description="those that do")
 
 
 class DestinationTestAnswer(BaseModel):
-    success: bool
-    error: str | None
+    success: bool = Field(description="whether it can be written to")
+    error: str | None = Field(description="why not, in a sentence")
 
 
 @router.get("/destinations", tags=["destinations"], **needs(Scope.DESTINATIONS_READ))

@@ -18,14 +18,16 @@ _DIGITS = re.compile(r"[0-9]{1,19}")
 
 
 class Meta(BaseModel):
-    request_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,50}$")
+    request_id: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,50}$", description="also in the server's log"
+    )
 
 
 class Envelope(BaseModel, Generic[T]):
     """What nearly every answer is wrapped in."""
 
-    meta: Meta
-    data: T
+    meta: Meta = Field(description="about the request")
+    data: T = Field(description="the answer itself")
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:

@@ -53,41 +53,47 @@ LastMoment = Annotated[datetime, BeforeValidator(_read_last_moment), _MOMENT]
 
 
 class TransferRunAnswer(BaseModel):
-    id: int
-    status: RunWord
-    created_time: TimeText
-    ended_time: TimeText | None
-    type: Literal["Recurring", "Backfill"]
-    total_duration: float | None
-    total_rows: Count | None
-    data_date: DayText
-    message: str
+    id: int = Field(description="its id")
+    status: RunWord = Field(description="SCHEDULED until it is claimed")
+    created_time: TimeText = Field(description="when it was queued")
+    ended_time: TimeText | None = Field(description="when it ended")
+    type: Literal["Recurring", "Backfill"] = Field(
+        description="by the transfer's schedule, or of a backfill"
+    )
+    total_duration: float | None = Field(description="seconds that it took")
+    total_rows: Count | None = Field(description="rows delivered; null until it is completed")
+    data_date: DayText = Field(description="the date that it delivers")
+    message: str = Field(description="why it failed; empty otherwise")
 
 
 class RunQueryAnswer(BaseModel):
-    status: RunWord
-    duration: float | None
-    rows: Count
-    error_description: str | None
+    status: RunWord = Field(description="as the run's")
+    duration: float | None = Field(description="seconds that it took")
+    rows: Count = Field(description="rows read")
+    error_description: str | None = Field(description="why it failed, in a sentence")
 
 
 class TransferRunDetailAnswer(TransferRunAnswer):
-    started_time: TimeText | None
-    queued_time: TimeText
-    external_id: str
-    query_amount: Count
-    failed_query_amount: Count
-    query_details: list[RunQueryAnswer]
+    started_time: TimeText | None = Field(description="when its last attempt began")
+    queued_time: TimeText = Field(description="when it was queued")
+    external_id: str = Field(description="the UUID of its backfill, and the date")
+    query_amount: Count = Field(description="how often the source was asked")
+    failed_query_amount: Count = Field(description="how many of those failed")
+    query_details: list[RunQueryAnswer] = Field(description="each time the source was asked")
 
 
 class RunFilters(BaseModel):
-    start_date: Moment
-    end_date: LastMoment
-    filter_issues_only: bool = False
-    sort_field: Literal["created_time", "data_date", "ended_time"] = "created_time"
-    sort_direction: Literal["ASC", "DESC"] = "DESC"
-    limit: int = Field(100, ge=1, le=10_000)
-    offset: int = Field(0, ge=0, le=2**31 - 1)
+    start_date: Moment = Field(description="created at this time or later")
+    end_date: LastMoment = Field(
+        description="created at this time or earlier; a bare date is all of that day"
+    )
+    filter_issues_only: bool = Field(False, description="only those that failed")
+    sort_field: Literal["created_time", "data_date", "ended_time"] = Field(
+        "created_time", description="what they are sorted by"
+    )
+    sort_direction: Literal["ASC", "DESC"] = Field("DESC", description="which end comes first")
+    limit: int = Field(100, ge=1, le=10_000, description="how many at most")
+    offset: int = Field(0, ge=0, le=2**31 - 1, description="how many to leave out first")
 
 
 @router.get("/transfers/{transfer_id}/runs", tags=["runs"], **needs(Scope.TRANSFERS_READ))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from refill.connectors.kit.contract import Connector
@@ -14,28 +14,30 @@ Scalar = str | int | bool | None
 
 
 class SettingChoiceAnswer(BaseModel):
-    value: str
-    label: str
+    value: str = Field(description="what to send")
+    label: str = Field(description="what to show")
 
 
 class DestinationSettingAnswer(BaseModel):
     """One field of the form. A secret's value is never shown."""
 
-    id: str
-    input_type: Literal["text", "password", "number", "checkbox", "select"]
-    is_required: bool
-    label: str
-    value: Scalar
-    help_text: str | None
+    id: str = Field(description="the field's name")
+    input_type: Literal["text", "password", "number", "checkbox", "select"] = Field(
+        description="how it is filled in"
+    )
+    is_required: bool = Field(description="whether it must be")
+    label: str = Field(description="what to show beside it")
+    value: Scalar = Field(description="what is filled in; the default in an empty form")
+    help_text: str | None = Field(description="what it is for")
     # empty rather than null: the vendor's client walks over it
-    options: list[SettingChoiceAnswer]
+    options: list[SettingChoiceAnswer] = Field(description="what a select offers")
 
 
 class DestinationTypeAnswer(BaseModel):
-    type: str
-    title: str
-    icon_url: str
-    is_internal: bool = False
+    type: str = Field(description="which connector")
+    title: str = Field(description="what its system is called")
+    icon_url: str = Field(description="always empty")
+    is_internal: bool = Field(False, description="always false")
 
 
 def describe_type(connector: Connector) -> DestinationTypeAnswer:

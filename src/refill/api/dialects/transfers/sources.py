@@ -24,93 +24,101 @@ from refill.service.transfer_views import SourceView
 
 
 class AvailableSourceAnswer(BaseModel):
-    data_source_id: str
-    service_name: str
-    service_provider: str
-    logo_url: str | None
-    has_custom_fields: bool
-    is_custom_connector: bool
-    is_public_beta: bool
-    is_released: bool
-    is_internal: bool
-    applicable_destinations: list[str]
+    data_source_id: str = Field(description="name of the database")
+    service_name: str = Field(description="what its system is called")
+    service_provider: str = Field(description="which connector")
+    logo_url: str | None = Field(description="always null")
+    has_custom_fields: bool = Field(description="always false")
+    is_custom_connector: bool = Field(description="always false")
+    is_public_beta: bool = Field(description="always false")
+    is_released: bool = Field(description="always true")
+    is_internal: bool = Field(description="always false")
+    applicable_destinations: list[str] = Field(
+        description="types of destination that it can be brought to"
+    )
 
 
 class AvailableDestination(BaseModel):
-    destination_id: int
-    destination_name: str
-    destination_type: str
-    destination_label: str
-    destination_icon_url: str
-    is_internal: bool
-    details: list[dict[str, Any]]
+    destination_id: int = Field(description="its id")
+    destination_name: str = Field(description="what it is called")
+    destination_type: str = Field(description="which connector")
+    destination_label: str = Field(description="what its system is called")
+    destination_icon_url: str = Field(description="always empty")
+    is_internal: bool = Field(description="always false")
+    details: list[dict[str, Any]] = Field(description="always empty")
 
 
 class AvailableDestinationType(DestinationTypeAnswer):
-    settings: list[DestinationSettingAnswer]
-    auth_methods: list[dict[str, Any]]
+    settings: list[DestinationSettingAnswer] = Field(description="its fields as an empty form")
+    auth_methods: list[dict[str, Any]] = Field(
+        description="always empty: secrets are among the fields"
+    )
 
 
 class AvailableSources(BaseModel):
-    data_sources: list[AvailableSourceAnswer]
-    destinations: list[AvailableDestination]
-    destination_types: list[AvailableDestinationType]
+    data_sources: list[AvailableSourceAnswer] = Field(description="the team's databases")
+    destinations: list[AvailableDestination] = Field(description="the team's destinations")
+    destination_types: list[AvailableDestinationType] = Field(
+        description="what a destination can be made of"
+    )
 
 
 class OptionField(BaseModel):
-    field_id: str
-    input_type: str
-    is_required: bool
-    help_text: str
+    field_id: str = Field(description="its name in data_source_settings")
+    input_type: str = Field(description="how it is filled in")
+    is_required: bool = Field(description="whether it must be")
+    help_text: str = Field(description="what it is for")
 
 
 class OptionSource(BaseModel):
-    data_source_id: str
-    service_name: str
-    settings: list[OptionField]
+    data_source_id: str = Field(description="name of the database")
+    service_name: str = Field(description="what its system is called")
+    settings: list[OptionField] = Field(description="what data_source_settings may hold")
 
 
 class ScheduleOption(BaseModel):
-    run_interval: str
-    fields: list[str]
+    run_interval: str = Field(description="how often it runs")
+    fields: list[str] = Field(description="what else such a schedule has")
 
 
 class TableOption(BaseModel):
-    table: str
-    columns: list[str]
-    date_columns: list[str]
+    table: str = Field(description="schema.table")
+    columns: list[str] = Field(description="all of them")
+    date_columns: list[str] = Field(description="those that can be the date_column")
 
 
 class SchemaOption(BaseModel):
-    schema_id: int
-    name: str
-    tables: list[TableOption]
+    schema_id: int = Field(description="a number for the list")
+    name: str = Field(description="name of the schema")
+    tables: list[TableOption] = Field(description="those that are in it")
 
 
 class AvailableOptions(BaseModel):
-    data_source: OptionSource
-    schedule_options: list[ScheduleOption]
-    schemas: list[SchemaOption]
-    logins: list[dict[str, Any]]
-    accounts: list[dict[str, Any]]
-    segments: list[dict[str, Any]]
+    data_source: OptionSource = Field(description="the database that was asked for")
+    schedule_options: list[ScheduleOption] = Field(description="how often a transfer can run")
+    schemas: list[SchemaOption] = Field(description="its tables, as they were last listed")
+    logins: list[dict[str, Any]] = Field(description="always empty: a database has its own")
+    accounts: list[dict[str, Any]] = Field(description="always empty")
+    segments: list[dict[str, Any]] = Field(description="always empty")
 
 
 class OptionsOf(BaseModel):
-    source_id: str = Field(min_length=1, max_length=255)
-    destination_id: int = Field(ge=1, le=MAX_ID)
+    source_id: str = Field(min_length=1, max_length=255, description="name of a database")
+    destination_id: int = Field(ge=1, le=MAX_ID, description="id of a destination")
 
 
 class CreateDataSourceConnection(Body):
-    data_source_id: str = Field(min_length=1, max_length=255)
-    destination_type: str = Field(min_length=1, max_length=100)
-    api_key: str | None = None
+    data_source_id: str = Field(min_length=1, max_length=255, description="name of a database")
+    destination_type: str = Field(
+        min_length=1, max_length=100, description="which connector would be written to"
+    )
+    api_key: str | None = Field(None, description="not read: a database has its own password")
 
 
 class DataSourceConnectionAnswer(BaseModel):
-    connection_id: UUID
-    login_url: str | None
-    connect_url: str | None
+    connection_id: UUID = Field(description="id of the database")
+    login_url: str | None = Field(description="always null: nothing is left to do")
+    connect_url: str | None = Field(description="always null: nothing is left to do")
 
 
 @router.get("/transfers/available-sources", tags=["transfers"], **needs(Scope.TRANSFERS_READ))
