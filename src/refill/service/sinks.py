@@ -102,7 +102,7 @@ class Sinks:
         initial = self._backfills.prepare_initial(sink, user_id=user_id) if initial_backfill else ()
         made = self._insert(sink)
         self._backfills.insert_initial(initial)
-        return self.view(made)
+        return self._view(made)
 
     def _prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
         """The sink, checked and not yet stored; the stored one for a request made before."""
@@ -135,12 +135,13 @@ class Sinks:
         except NotFound:
             return self._store.insert_sink(sink)
 
-    def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> Sink:
+    def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> SinkView:
         """What is not given stays; running backfills go on as they were frozen."""
         sink = self.get(team_id, id_or_name)
         database = self._database(team_id, draft.database or sink.database_id)
         updated = self._applied(sink, draft, database)
-        return self._store.update_sink(dataclasses.replace(updated, updated_at=self._clock()))
+        updated = dataclasses.replace(updated, updated_at=self._clock())
+        return self._view(self._store.update_sink(updated))
 
     def get(self, team_id: int, id_or_name: str) -> Sink:
         return self._store.get_sink(team_id, id_or_name)
@@ -155,11 +156,11 @@ class Sinks:
         self._store.delete_sink(team_id, sink.id)
         return sink
 
-    def view(self, sink: Sink) -> SinkView:
+    def _view(self, sink: Sink) -> SinkView:
         return self._views(sink.team_id, (sink,))[0]
 
     def get_view(self, team_id: int, id_or_name: str) -> SinkView:
-        return self.view(self.get(team_id, id_or_name))
+        return self._view(self.get(team_id, id_or_name))
 
     def _views(self, team_id: int, sinks: tuple[Sink, ...]) -> tuple[SinkView, ...]:
         only = sinks[0].id if len(sinks) == 1 else None

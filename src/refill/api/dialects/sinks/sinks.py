@@ -60,8 +60,8 @@ def update_sink(
     service: ServiceParam,
 ) -> SinkAnswer:
     """What is not given stays; backfills under way go on as they were frozen."""
-    updated = service.sinks.update(team_id=caller.team_id, id_or_name=sink, draft=body.to_draft())
-    return show_sink(service.sinks.view(updated))
+    view = service.sinks.update(team_id=caller.team_id, id_or_name=sink, draft=body.to_draft())
+    return show_sink(view)
 
 
 @router.delete("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))
