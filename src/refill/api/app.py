@@ -34,7 +34,7 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
         # not `include_router`: it would build every route once more
         app.router.routes.extend(each.routes)
     install_error_handlers(app)
-    install_document(app)
+    install_document(app, service)
     app.add_middleware(
         Transport,
         body_limit_bytes=settings.body_limit_bytes,

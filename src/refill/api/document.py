@@ -12,35 +12,42 @@ from pydantic.json_schema import models_json_schema
 
 from refill import __version__
 from refill.api.body import BODY_MODEL
+from refill.api.connector_schemas import describe_connectors
 from refill.api.route import SCOPE
+from refill.api.schema_names import REF, rename_schemas
 from refill.domain.access import Scope
-
-_REF = "#/components/schemas/{model}"
+from refill.service import Service
 
 
 class SinkError(BaseModel):
     """Every error of `/api`."""
 
-    summary: str
-    validation_errors: dict[str, list[str]] | None = None
-    code: str | None = None
+    summary: str = Field(description="what is wrong, in a sentence")
+    validation_errors: dict[str, list[str]] | None = Field(
+        None, description="what is wrong, by field; with 422"
+    )
+    code: str | None = Field(None, description="a word that programs can go by; with 422")
 
 
 class ErrorMeta(BaseModel):
-    request_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,50}$")
+    request_id: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,50}$", description="also in the server's log"
+    )
 
 
-class ErrorBody(BaseModel):
-    code: str = Field(max_length=100)
-    message: str = Field(max_length=255)
-    description: str | None = Field(None, max_length=255)
+class ErrorDetail(BaseModel):
+    code: str = Field(max_length=100, description="a word that programs can go by")
+    message: str = Field(max_length=255, description="what kind of error it is")
+    description: str | None = Field(
+        None, max_length=255, description="what is wrong, in a sentence"
+    )
 
 
 class TransferError(BaseModel):
     """Every error of `/v1`."""
 
-    meta: ErrorMeta
-    error: ErrorBody
+    meta: ErrorMeta = Field(description="about the request")
+    error: ErrorDetail = Field(description="what is wrong")
 
 
 # what any guarded route may answer besides its own
@@ -69,21 +76,23 @@ def guarded(
 
 def error_answer(text: str, *errors: type[BaseModel]) -> dict[str, Any]:
     """By reference: as a `model` FastAPI would build its validator anew for every route."""
-    references = [{"$ref": _REF.format(model=error.__name__)} for error in errors]
+    references = [{"$ref": REF.format(model=error.__name__)} for error in errors]
     schema = references[0] if len(references) == 1 else {"anyOf": references}
     return {"description": text, "content": {"application/json": {"schema": schema}}}
 
 
-def install_document(app: FastAPI) -> None:
+def install_document(app: FastAPI, service: Service) -> None:
+    """Made when it is first asked for."""
+
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _describe(app)
+            app.openapi_schema = _describe(app, service)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _describe(app: FastAPI) -> dict[str, Any]:
+def _describe(app: FastAPI, service: Service) -> dict[str, Any]:
     document = get_openapi(
         title="refill",
         version=__version__,
@@ -91,32 +100,48 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         description="Two dialects over one core: sinks under `/api`, transfers under `/v1`.",
         routes=app.routes,
     )
-    components = document.setdefault("components", {})
-    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-    schemas = components.setdefault("schemas", {})
-    bodies = {model for _, _, model in _bodies(app)}
-    models: set[type[BaseModel]] = {*bodies, SinkError, TransferError}
-    named = sorted(models, key=lambda model: model.__qualname__)
-    references, definitions = models_json_schema(
-        [(model, "validation") for model in named],
-        ref_template=_REF,
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    _add_bodies(document, app)
+    for path, method, route in _routes(app):
+        operation = document["paths"][path][method]
+        if SCOPE in operation:
+            operation["security"] = [{"key": []}]
+            if method == "post":
+                operation.setdefault("parameters", []).append(_idempotency_key())
+        # the same function under another method is another operation
+        twin = method == "put" and "patch" in document["paths"][path]
+        operation["operationId"] = f"{route.name}_put" if twin else route.name
+    document = rename_schemas(document)
+    schemas = document["components"]["schemas"]
+    describe_connectors(
+        schemas, {"sink": service.sinks.types(), "destination": service.destinations.types()}
     )
+    document["components"]["schemas"] = dict(sorted(schemas.items()))
+    return document
+
+
+def _add_bodies(document: dict[str, Any], app: FastAPI) -> None:
+    """FastAPI does not know them: we read bodies ourselves."""
+    bodies = [
+        (path, method, model)
+        for path, method, route in _routes(app)
+        for model in _body_models(route.dependant)
+    ]
+    models: set[type[BaseModel]] = {*(model for _, _, model in bodies), SinkError, TransferError}
+    references, definitions = models_json_schema(
+        [(model, "validation") for model in sorted(models, key=lambda model: model.__qualname__)],
+        ref_template=REF,
+    )
+    schemas = document["components"]["schemas"]
     for name, definition in definitions.get("$defs", {}).items():
         if schemas.setdefault(name, definition) != definition:
             raise RuntimeError(f"two schemas of the OpenAPI document are called {name}")
-    for path, method, model in _bodies(app):
+    for path, method, model in bodies:
         required = any(field.is_required() for field in model.model_fields.values())
         document["paths"][path][method]["requestBody"] = {
             "required": required,
             "content": {"application/json": {"schema": references[(model, "validation")]}},
         }
-    for operation in _operations(document):
-        if SCOPE in operation:
-            operation["security"] = [{"key": []}]
-    for operations in document["paths"].values():
-        if "post" in operations and SCOPE in operations["post"]:
-            operations["post"].setdefault("parameters", []).append(_idempotency_key())
-    return document
 
 
 def _idempotency_key() -> dict[str, Any]:
@@ -129,19 +154,12 @@ def _idempotency_key() -> dict[str, Any]:
     }
 
 
-def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for operations in document["paths"].values():
-        yield from operations.values()
-
-
-def _bodies(app: FastAPI) -> Iterator[tuple[str, str, type[BaseModel]]]:
+def _routes(app: FastAPI) -> Iterator[tuple[str, str, APIRoute]]:
     for context in iter_route_contexts(app.routes):
         route = context.original_route
-        if not isinstance(route, APIRoute) or not route.include_in_schema:
-            continue
-        for model in _body_models(route.dependant):
+        if isinstance(route, APIRoute) and route.include_in_schema:
             for method in sorted(route.methods or ()):
-                yield str(context.path_format), method.lower(), model
+                yield str(context.path_format), method.lower(), route
 
 
 def _body_models(dependant: Dependant) -> Iterator[type[BaseModel]]:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from refill import __version__
 from refill.api.document import SinkError, error_answer
@@ -16,13 +16,13 @@ router = APIRouter(tags=["operations"])
 class StoreHealth(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    backend: str
+    backend: str = Field(description="sqlite or postgresql")
 
 
 class Health(BaseModel):
-    ok: bool
-    version: str
-    store: StoreHealth
+    ok: bool = Field(description="always true: what is not well does not answer so")
+    version: str = Field(description="of refill")
+    store: StoreHealth = Field(description="the metadata store")
 
 
 @router.get("/health", responses={503: error_answer("the store is away", SinkError)})

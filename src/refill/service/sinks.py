@@ -83,6 +83,9 @@ class Sinks:
         self._references = references
         self._clock = clock
 
+    def types(self) -> tuple[Connector, ...]:
+        return tuple(item for item in self._connectors.values() if item.is_sink)
+
     def create(
         self,
         *,
@@ -99,7 +102,7 @@ class Sinks:
         initial = self._backfills.prepare_initial(sink, user_id=user_id) if initial_backfill else ()
         made = self._insert(sink)
         self._backfills.insert_initial(initial)
-        return self.view(made)
+        return self._view(made)
 
     def _prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
         """The sink, checked and not yet stored; the stored one for a request made before."""
@@ -132,12 +135,13 @@ class Sinks:
         except NotFound:
             return self._store.insert_sink(sink)
 
-    def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> Sink:
+    def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> SinkView:
         """What is not given stays; running backfills go on as they were frozen."""
         sink = self.get(team_id, id_or_name)
         database = self._database(team_id, draft.database or sink.database_id)
         updated = self._applied(sink, draft, database)
-        return self._store.update_sink(dataclasses.replace(updated, updated_at=self._clock()))
+        updated = dataclasses.replace(updated, updated_at=self._clock())
+        return self._view(self._store.update_sink(updated))
 
     def get(self, team_id: int, id_or_name: str) -> Sink:
         return self._store.get_sink(team_id, id_or_name)
@@ -152,11 +156,11 @@ class Sinks:
         self._store.delete_sink(team_id, sink.id)
         return sink
 
-    def view(self, sink: Sink) -> SinkView:
+    def _view(self, sink: Sink) -> SinkView:
         return self._views(sink.team_id, (sink,))[0]
 
     def get_view(self, team_id: int, id_or_name: str) -> SinkView:
-        return self.view(self.get(team_id, id_or_name))
+        return self._view(self.get(team_id, id_or_name))
 
     def _views(self, team_id: int, sinks: tuple[Sink, ...]) -> tuple[SinkView, ...]:
         only = sinks[0].id if len(sinks) == 1 else None
@@ -214,7 +218,7 @@ class Sinks:
         kind = sent.get("type", sink.destination_type)
         connector = self._connectors.get(kind) if isinstance(kind, str) else None
         if connector is None or not connector.is_sink:
-            known = ", ".join(c.type for c in self._connectors.values() if c.is_sink)
+            known = ", ".join(item.type for item in self.types())
             raise Invalid.of("destination.type", f"must be one of: {known}")
         require_driver(connector)
         fields = {name: value for name, value in sent.items() if name != "type"}

@@ -60,8 +60,8 @@ def example(document: dict[str, Any], schema: dict[str, Any]) -> Any:
     """The smallest value that the schema allows, as far as the bodies of this API go."""
     if "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    if "anyOf" in schema:
-        return example(document, schema["anyOf"][0])
+    if members := schema.get("anyOf") or schema.get("oneOf"):
+        return example(document, members[0])
     if "enum" in schema or "const" in schema:
         return schema.get("const", schema.get("enum", [None])[0])
     match schema.get("type"):

@@ -24,10 +24,12 @@ class PostgresOptions(Options):
     )
 
     hostname: _Text = Field(title="Host name", description="A name or an address, no socket path.")
-    port: int = Field(default=5432, ge=1, le=65535, title="Port")
-    database: _Text = Field(title="Database")
-    username: _Text = Field(title="User")
-    password: SecretStr = Field(default=SecretStr(""), title="Password")
+    port: int = Field(default=5432, ge=1, le=65535, title="Port", description="Port of the server.")
+    database: _Text = Field(title="Database", description="Its name on the server.")
+    username: _Text = Field(title="User", description="Who connects.")
+    password: SecretStr = Field(
+        default=SecretStr(""), title="Password", description="The user's password."
+    )
     ssl: bool = Field(
         default=False,
         title="Use TLS",

@@ -33,13 +33,25 @@ SLICES_SHOWN = 100
 
 
 class CreateSinkBackfill(Body):
-    table: str | None = Field(None, min_length=1, max_length=255, description="schema.table")
-    sort_column: str | None = Field(None, min_length=1, max_length=63)
-    start_position: Position | None = None
-    end_position: Position | None = None
-    max_rows_per_second: int | None = Field(None, ge=1, lt=2**31)
-    reason: str | None = Field(None, max_length=1000)
-    dry_run: bool = False
+    table: str | None = Field(
+        None,
+        min_length=1,
+        max_length=255,
+        description="schema.table, or table in public; left out, the one that the sink names",
+    )
+    sort_column: str | None = Field(
+        None,
+        min_length=1,
+        max_length=63,
+        description="what the slices go by; without it the primary key, else a unique one",
+    )
+    start_position: Position | None = Field(None, description="first value of the sort column")
+    end_position: Position | None = Field(None, description="last value of the sort column")
+    max_rows_per_second: int | None = Field(
+        None, ge=1, lt=2**31, description="reads no faster than this"
+    )
+    reason: str | None = Field(None, max_length=1000, description="why; it stays on record")
+    dry_run: bool = Field(False, description="says what would be done, and creates nothing")
 
     def to_request(self) -> BackfillRequest:
         return BackfillRequest(
@@ -65,52 +77,58 @@ class UpdateSinkBackfill(Body):
 
 
 class SliceCounts(BaseModel):
-    total: Count
-    completed: Count
-    failed: Count
-    running: Count
+    total: Count = Field(description="how many there are; 0 until it is planned")
+    completed: Count = Field(description="delivered")
+    failed: Count = Field(description="failed for good")
+    running: Count = Field(description="under way now")
 
 
 class SinkBackfillAnswer(BaseModel):
-    id: str
-    state: StateWord
-    table: str
-    sink_consumer: str
-    sort_column: str | None
-    rows_initial_count: Count
-    rows_processed_count: Count
-    rows_ingested_count: Count
-    inserted_at: str
-    updated_at: str
-    canceled_at: str | None
-    completed_at: str | None
+    id: str = Field(description="UUID")
+    state: StateWord = Field(description="active until it ends, or is paused")
+    table: str = Field(description="schema.table")
+    sink_consumer: str = Field(description="name of the sink")
+    sort_column: str | None = Field(
+        description="what the slices go by, several joined by commas; null: the table's pages"
+    )
+    rows_initial_count: Count = Field(
+        description="0 until it is planned, then an estimate; once completed, what was read"
+    )
+    rows_processed_count: Count = Field(description="rows read")
+    rows_ingested_count: Count = Field(description="rows delivered")
+    inserted_at: str = Field(description="when it was asked for")
+    updated_at: str = Field(description="when it last changed")
+    canceled_at: str | None = Field(description="when it was cancelled")
+    completed_at: str | None = Field(description="when all of it was delivered")
     # ours
-    paused_at: str | None
-    failed_at: str | None
-    error: str | None
-    error_code: str | None
-    reason: str | None
-    progress: float = Field(ge=0, le=1)
-    rows_rejected_count: Count
-    rows_per_second: float | None
-    eta_seconds: float | None
-    slices: SliceCounts
+    paused_at: str | None = Field(description="since when it is paused")
+    failed_at: str | None = Field(description="when it failed")
+    error: str | None = Field(description="why it failed, in a sentence")
+    error_code: str | None = Field(description="why it failed, as a word")
+    reason: str | None = Field(description="why it was asked for")
+    progress: float = Field(ge=0, le=1, description="share of it that is done")
+    rows_rejected_count: Count = Field(description="rows that could not be delivered")
+    rows_per_second: float | None = Field(description="rows read per second so far")
+    eta_seconds: float | None = Field(description="how long it will still take, at this rate")
+    slices: SliceCounts = Field(description="its parts, counted")
 
 
 class PlannedSliceAnswer(BaseModel):
     kind: str = Field(description="whole, keys, nulls, or what the source calls its parts: pages")
-    lower: str | list[str] | None
-    upper: str | list[str] | None
+    lower: str | list[str] | None = Field(
+        description="above this; a list where several columns sort; null: from the beginning"
+    )
+    upper: str | list[str] | None = Field(description="up to and with this; null: to the end")
 
 
 class SinkDryRunAnswer(BaseModel):
-    dry_run: Literal[True]
-    table: str
-    sort_column: str | None
-    estimated_rows: Count
-    slices_total: Count
-    slices: list[PlannedSliceAnswer]
-    blocked_by: str | None
+    dry_run: Literal[True] = Field(description="nothing was created")
+    table: str = Field(description="schema.table")
+    sort_column: str | None = Field(description="what the slices would go by")
+    estimated_rows: Count = Field(description="by the database's statistics")
+    slices_total: Count = Field(description="how many slices there would be")
+    slices: list[PlannedSliceAnswer] = Field(description="the first hundred of them")
+    blocked_by: str | None = Field(description="id of the backfill that is in the way")
 
 
 @router.get(
@@ -178,7 +196,7 @@ def update_sink_backfill(
 def list_team_backfills(
     caller: CallerParam,
     service: ServiceParam,
-    state: Annotated[list[StateWord] | None, Query()] = None,
+    state: Annotated[list[StateWord] | None, Query(description="in one of these")] = None,
     limit: Limit = None,
     cursor: Cursor = None,
 ) -> Listed[SinkBackfillAnswer]:

@@ -27,30 +27,42 @@ from refill.service import Service
 _CONNECTION = ("hostname", "port", "database", "username", "password", "ssl")
 
 
-class ReplicationSlotBody(Body):
+class ReplicationSlotInput(Body):
     """Kept for live changes; backfills need none."""
 
-    id: Text | None = None
-    publication_name: Text
-    slot_name: Text
-    status: Literal["active", "disabled"] = "active"
+    id: Text | None = Field(None, description="made up where it is left out")
+    publication_name: Text = Field(description="name of the publication")
+    slot_name: Text = Field(description="name of the slot")
+    status: Literal["active", "disabled"] = Field("active", description="kept, and given back")
 
 
 class UpdateDatabase(Body):
-    name: Name | None = None
+    name: Name | None = Field(None, description="what it is called; unique in the team")
     url: Annotated[str, Field(min_length=1, max_length=2000)] | None = Field(
         None, description="instead of the fields below, which win over it"
     )
-    hostname: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    database: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    username: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    password: Annotated[str, Field(max_length=1000)] | None = None
-    ssl: bool | None = None
-    ipv6: Literal[False] | None = None
-    use_local_tunnel: Literal[False] | None = None
-    annotations: dict[str, Any] | None = None
-    replication_slots: Annotated[list[ReplicationSlotBody], Field(max_length=10)] | None = None
+    hostname: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        None, description="a name or an address, no socket path"
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
+        None, description="5432 where nobody says otherwise"
+    )
+    database: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        None, description="name of the database on its server"
+    )
+    username: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        None, description="user"
+    )
+    password: Annotated[str, Field(max_length=1000)] | None = Field(
+        None, description="password; a mask that was read may be sent back"
+    )
+    ssl: bool | None = Field(None, description="encrypt the connection")
+    ipv6: Literal[False] | None = Field(None, description="not supported: only false")
+    use_local_tunnel: Literal[False] | None = Field(None, description="not supported: only false")
+    annotations: dict[str, Any] | None = Field(None, description="kept, and given in every message")
+    replication_slots: Annotated[list[ReplicationSlotInput], Field(max_length=10)] | None = Field(
+        None, description="kept for live changes; backfills need none"
+    )
 
     def fields(self) -> dict[str, Any]:
         given = {name: getattr(self, name) for name in _CONNECTION}
@@ -63,49 +75,49 @@ class UpdateDatabase(Body):
 
 
 class CreateDatabase(UpdateDatabase):
-    name: Name
+    name: Name = Field(description="what it is called; unique in the team")
 
 
 class ReplicationSlotAnswer(BaseModel):
-    id: str
-    publication_name: str
-    slot_name: str
-    status: str
+    id: str = Field(description="UUID")
+    publication_name: str = Field(description="name of the publication")
+    slot_name: str = Field(description="name of the slot")
+    status: str = Field(description="kept, and given back")
 
 
 class DatabaseAnswer(BaseModel):
-    id: str
-    name: str
-    hostname: str
-    port: int
-    database: str
-    username: str
-    password: str
-    ssl: bool
-    ipv6: bool
-    use_local_tunnel: bool
-    annotations: dict[str, Any]
-    replication_slots: list[ReplicationSlotAnswer]
+    id: str = Field(description="UUID")
+    name: str = Field(description="what it is called; unique in the team")
+    hostname: str = Field(description="a name or an address")
+    port: int = Field(description="port of the server")
+    database: str = Field(description="name of the database on its server")
+    username: str = Field(description="user")
+    password: str = Field(description="masked")
+    ssl: bool = Field(description="whether the connection is encrypted")
+    ipv6: bool = Field(description="always false")
+    use_local_tunnel: bool = Field(description="always false")
+    annotations: dict[str, Any] = Field(description="given in every message")
+    replication_slots: list[ReplicationSlotAnswer] = Field(description="kept for live changes")
     # ours
-    tables_count: Count
-    tables_refreshed_at: str | None
-    inserted_at: str
-    updated_at: str
+    tables_count: Count = Field(description="how many tables were seen when they were last listed")
+    tables_refreshed_at: str | None = Field(description="when its tables were last listed")
+    inserted_at: str = Field(description="when it was added")
+    updated_at: str = Field(description="when it was last changed")
 
 
 class DeletedDatabase(BaseModel):
-    id: str
-    success: Literal[True]
-    deleted: Literal[True]
+    id: str = Field(description="UUID of what is gone")
+    success: Literal[True] = Field(description="it is gone")
+    deleted: Literal[True] = Field(description="it is gone")
 
 
 class Probed(BaseModel):
-    success: Literal[True]
+    success: Literal[True] = Field(description="it works")
 
 
 class ProbeFailed(BaseModel):
-    success: Literal[False]
-    reason: str
+    success: Literal[False] = Field(description="it does not work")
+    reason: str = Field(description="why, in a sentence")
 
 
 _PROBE: dict[str, Any] = needs(Scope.DATABASES_WRITE)

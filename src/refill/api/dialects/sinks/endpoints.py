@@ -20,33 +20,39 @@ Url = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 class CreateHttpEndpoint(Body):
-    name: Name
-    url: Url
-    headers: Headers = Field(default_factory=dict)
-    encrypted_headers: Headers = Field(default_factory=dict)
+    name: Name = Field(description="what it is called; unique in the team")
+    url: Url = Field(description="begins with http:// or https://")
+    headers: Headers = Field(default_factory=dict, description="sent with every request")
+    encrypted_headers: Headers = Field(
+        default_factory=dict, description="the same, and their values never come back"
+    )
 
 
 class UpdateHttpEndpoint(Body):
-    name: Name | None = None
-    url: Url | None = None
-    headers: Headers | None = None
-    encrypted_headers: Headers | None = None
+    name: Name | None = Field(None, description="what it is called; unique in the team")
+    url: Url | None = Field(None, description="begins with http:// or https://")
+    headers: Headers | None = Field(
+        None, description="sent with every request; replaces all of them"
+    )
+    encrypted_headers: Headers | None = Field(
+        None, description="the same; a mask keeps the value that is there"
+    )
 
 
 class HttpEndpointAnswer(BaseModel):
-    id: str
-    name: str
-    url: str
-    headers: dict[str, str]
+    id: str = Field(description="UUID")
+    name: str = Field(description="what it is called; unique in the team")
+    url: str = Field(description="where requests go")
+    headers: dict[str, str] = Field(description="sent with every request")
     encrypted_headers: dict[str, str] = Field(description="their values never come back")
-    inserted_at: str
-    updated_at: str
+    inserted_at: str = Field(description="when it was added")
+    updated_at: str = Field(description="when it was last changed")
 
 
 class DeletedHttpEndpoint(BaseModel):
-    id: str
-    success: Literal[True]
-    deleted: Literal[True]
+    id: str = Field(description="UUID of what is gone")
+    success: Literal[True] = Field(description="it is gone")
+    deleted: Literal[True] = Field(description="it is gone")
 
 
 @router.post(_PATH, status_code=201, tags=["http endpoints"], **needs(Scope.SINKS_WRITE))

@@ -1,9 +1,11 @@
 """Forms that the answers of the sink dialect share: times, names, lists with a cursor."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
+
+from refill.api.schema_names import word_of
 
 A = TypeVar("A")
 
@@ -17,8 +19,14 @@ Count = Annotated[int, Field(ge=0)]
 class Listed(BaseModel, Generic[A]):
     """A list; `next_cursor` comes with `limit`, and is null on the last page."""
 
-    data: list[A]
-    next_cursor: str | None = None
+    data: list[A] = Field(description="in the order of the list")
+    next_cursor: str | None = Field(
+        default=None, description="`cursor` of the next page; null on the last one"
+    )
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        return f"{word_of(params[0])}List"
 
 
 def seconds(moment: datetime) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from refill.api.body import Body
+from refill.api.connector_schemas import Form, described_by
 from refill.api.dialects.sinks.forms import Name, Text, seconds
 from refill.domain.pipeline import Condition, Operator, Selection, SinkTable
 from refill.service.sinks import SinkDraft, SinkView
@@ -41,64 +42,96 @@ def _no_function(value: object) -> object:
 Unsupported = Annotated[Literal["none", ""] | None, BeforeValidator(_only_none)]
 
 
-class SourceBody(Body):
-    include_schemas: Names | None = None
-    exclude_schemas: Names | None = None
-    include_tables: Names | None = None
-    exclude_tables: Names | None = None
+class SinkSourceInput(Body):
+    include_schemas: Names | None = Field(None, description="only these")
+    exclude_schemas: Names | None = Field(None, description="all but these")
+    include_tables: Names | None = Field(None, description="only these, as schema.table")
+    exclude_tables: Names | None = Field(None, description="all but these, as schema.table")
 
 
-class SinkTableBody(Body):
-    name: Text
-    group_column_names: Names | None = None
+class SinkTableInput(Body):
+    name: Text = Field(description="schema.table")
+    group_column_names: Names | None = Field(
+        None, description="columns that group its messages; checked and kept, for live changes"
+    )
 
 
-class ConditionBody(Body):
-    column_name: Text
-    operator: Operator
-    comparison_value: Any = None
+class ConditionInput(Body):
+    column_name: Text = Field(description="a column of the table")
+    operator: Operator = Field(description="how the two are compared")
+    comparison_value: Any = Field(
+        None, description="a list for in and not in; nothing for is null and is not null"
+    )
 
 
-class TransformBody(Body):
-    sql: str = Field(min_length=1, max_length=20_000)
+class TransformInput(Body):
+    sql: str = Field(
+        min_length=1, max_length=20_000, description="one SELECT of Spark SQL from the view source"
+    )
 
 
-class DestinationBody(Body):
+class SinkDestinationUpdate(Body):
+    """The connector's own fields beside its type; where that stays, what is left out does too."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra=described_by("sink", Form.MERGED, "{}DestinationUpdate"),
+    )
+
+    type: str = Field(min_length=1, max_length=50, description="which connector")
+
+
+class SinkDestinationInput(SinkDestinationUpdate):
     """The connector's own fields beside its type."""
 
-    model_config = ConfigDict(extra="allow")
-
-    type: str = Field(min_length=1, max_length=50)
+    model_config = ConfigDict(
+        json_schema_extra=described_by("sink", Form.GIVEN, "{}DestinationInput")
+    )
 
 
 class UpdateSink(Body):
-    name: Name | None = None
-    status: StatusWord | None = None
-    database: Text | None = None
-    source: SourceBody | None = None
-    tables: Annotated[list[SinkTableBody], Field(max_length=1000)] | None = None
-    actions: list[Literal["insert", "update", "delete"]] | None = None
-    destination: DestinationBody | None = None
-    batch_size: Annotated[int, Field(ge=1, le=1000)] | None = None
+    name: Name | None = Field(None, description="what it is called; unique in the team")
+    status: StatusWord | None = Field(
+        None,
+        description="while it is not active its backfills wait; disabled, it takes no new ones",
+    )
+    database: Text | None = Field(None, description="name or id of the database that it reads")
+    source: SinkSourceInput | None = Field(None, description="which tables it covers")
+    tables: Annotated[list[SinkTableInput], Field(max_length=1000)] | None = Field(
+        None, description="settings by table; without a source, also which tables it covers"
+    )
+    actions: list[Literal["insert", "update", "delete"]] | None = Field(
+        None, description="for live changes; backfills do not read it"
+    )
+    destination: SinkDestinationUpdate | None = Field(None, description="where it delivers to")
+    batch_size: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        None, description="messages per request of a webhook; 100 where nobody says otherwise"
+    )
     filter: Annotated[
-        Literal["none", ""] | Annotated[list[ConditionBody], Field(max_length=100)] | None,
+        Literal["none", ""] | Annotated[list[ConditionInput], Field(max_length=100)] | None,
         BeforeValidator(_no_function),
-    ] = None
+    ] = Field(None, description="conditions that a row must meet, all of them")
     transform: Annotated[
-        Literal["none", ""] | TransformBody | None, BeforeValidator(_no_function)
-    ] = None
-    timestamp_format: Literal["iso8601", "unix_microsecond"] | None = None
-    max_retry_count: Annotated[int, Field(ge=0, lt=2**31)] | None = None
-    max_rejects: Annotated[int, Field(ge=0, lt=2**31)] | None = None
-    annotations: dict[str, Any] | None = None
-    routing: Unsupported = None
-    enrichment: Unsupported = None
+        Literal["none", ""] | TransformInput | None, BeforeValidator(_no_function)
+    ] = Field(None, description="what becomes of a row")
+    timestamp_format: Literal["iso8601", "unix_microsecond"] | None = Field(
+        None, description="how messages write times"
+    )
+    max_retry_count: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(
+        None, description="how often a slice is tried again before it fails"
+    )
+    max_rejects: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(
+        None, description="how many rows of a backfill may fail to be delivered"
+    )
+    annotations: dict[str, Any] | None = Field(None, description="kept, and given in every message")
+    routing: Unsupported = Field(None, description="not supported yet")
+    enrichment: Unsupported = Field(None, description="not supported yet")
     load_shedding_policy: Annotated[
         Literal["none", "", "pause_on_full"] | None, BeforeValidator(_supported_policy)
-    ] = None
+    ] = Field(None, description="a sink that cannot keep up holds the reader back")
     message_grouping: Annotated[
         Literal["none", "", True] | None, BeforeValidator(_supported_grouping)
-    ] = None
+    ] = Field(None, description="only what the original has by default")
 
     def to_draft(self) -> SinkDraft:
         return SinkDraft(
@@ -111,7 +144,7 @@ class UpdateSink(Body):
             destination=None if self.destination is None else self.destination.model_dump(),
             batch_size=self.batch_size,
             filter=self._filter(),
-            transform=self.transform.sql if isinstance(self.transform, TransformBody) else None,
+            transform=self.transform.sql if isinstance(self.transform, TransformInput) else None,
             drops_transform="transform" in self.model_fields_set,
             timestamp_format=self.timestamp_format,
             max_retry_count=self.max_retry_count,
@@ -142,78 +175,86 @@ class UpdateSink(Body):
 
 
 class CreateSink(UpdateSink):
-    name: Name
-    database: Text
-    destination: DestinationBody
-    initial_backfill: bool = False
+    name: Name = Field(description="what it is called; unique in the team")
+    database: Text = Field(description="name or id of the database that it reads")
+    destination: SinkDestinationInput = Field(description="where it delivers to")
+    initial_backfill: bool = Field(False, description="deliver every table that it covers at once")
 
 
-class SourceAnswer(BaseModel):
-    include_schemas: list[str] | None
-    exclude_schemas: list[str] | None
-    include_tables: list[str] | None
-    exclude_tables: list[str] | None
+class SinkSourceAnswer(BaseModel):
+    include_schemas: list[str] | None = Field(description="only these")
+    exclude_schemas: list[str] | None = Field(description="all but these")
+    include_tables: list[str] | None = Field(description="only these, as schema.table")
+    exclude_tables: list[str] | None = Field(description="all but these, as schema.table")
 
 
 class SinkTableAnswer(BaseModel):
-    name: str
-    group_column_names: list[str] | None
+    name: str = Field(description="schema.table")
+    group_column_names: list[str] | None = Field(description="columns that group its messages")
 
 
 class ConditionAnswer(BaseModel):
-    column_name: str
-    operator: str
-    comparison_value: Any
+    column_name: str = Field(description="a column of the table")
+    operator: str = Field(description="how the two are compared")
+    comparison_value: Any = Field(description="what it is compared with")
 
 
 class TransformAnswer(BaseModel):
-    sql: str
+    sql: str = Field(description="one SELECT of Spark SQL from the view source")
 
 
-class DestinationAnswer(BaseModel):
+class SinkDestinationAnswer(BaseModel):
     """The type and the connector's fields, its secrets masked."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra=described_by("sink", Form.SHOWN, "{}Destination")
+    )
 
-    type: str
+    type: str = Field(description="which connector")
 
 
-class HealthCheck(BaseModel):
-    name: str
-    status: Literal["healthy", "warning", "error"]
-    error: str | None
+class SinkHealthCheck(BaseModel):
+    name: str = Field(description="what was looked at")
+    status: Literal["healthy", "warning", "error"] = Field(description="how it is")
+    error: str | None = Field(description="what is wrong, in a sentence")
 
 
 class SinkHealth(BaseModel):
-    name: str
-    status: Literal["healthy", "warning", "error"]
-    checks: list[HealthCheck]
+    name: str = Field(description="what was looked at")
+    status: Literal["healthy", "warning", "error"] = Field(description="the worst of its checks")
+    checks: list[SinkHealthCheck] = Field(description="what it is made up of")
 
 
 class SinkAnswer(BaseModel):
-    id: str
-    name: str
+    id: str = Field(description="UUID")
+    name: str = Field(description="what it is called; unique in the team")
     status: str = Field(description="active, disabled or paused")
-    database: str
-    source: SourceAnswer
-    tables: list[SinkTableAnswer]
-    actions: list[str]
-    destination: DestinationAnswer
-    filter: Literal["none"] | list[ConditionAnswer]
-    transform: Literal["none"] | TransformAnswer
-    routing: Literal["none"]
-    enrichment: Literal["none"]
-    message_grouping: bool
-    load_shedding_policy: str
-    batch_size: int | None
-    max_retry_count: int | None
-    max_rejects: int
-    timestamp_format: str
-    annotations: dict[str, Any]
-    active_backfills: list[str]
-    health: SinkHealth
-    inserted_at: str
-    updated_at: str
+    database: str = Field(description="name of the database that it reads")
+    source: SinkSourceAnswer = Field(description="which tables it covers")
+    tables: list[SinkTableAnswer] = Field(description="settings by table")
+    actions: list[str] = Field(description="for live changes; backfills do not read it")
+    destination: SinkDestinationAnswer = Field(description="where it delivers to")
+    filter: Literal["none"] | list[ConditionAnswer] = Field(
+        description="conditions that a row must meet, all of them"
+    )
+    transform: Literal["none"] | TransformAnswer = Field(description="what becomes of a row")
+    routing: Literal["none"] = Field(description="not supported yet")
+    enrichment: Literal["none"] = Field(description="not supported yet")
+    message_grouping: bool = Field(description="always true")
+    load_shedding_policy: str = Field(
+        description="a sink that cannot keep up holds the reader back"
+    )
+    batch_size: int | None = Field(description="messages per request of a webhook")
+    max_retry_count: int | None = Field(
+        description="how often a slice is tried again before it fails"
+    )
+    max_rejects: int = Field(description="how many rows of a backfill may fail to be delivered")
+    timestamp_format: str = Field(description="how messages write times")
+    annotations: dict[str, Any] = Field(description="given in every message")
+    active_backfills: list[str] = Field(description="ids of those under way or paused")
+    health: SinkHealth = Field(description="what its last backfill says of it")
+    inserted_at: str = Field(description="when it was added")
+    updated_at: str = Field(description="when it was last changed")
 
 
 def show_sink(view: SinkView) -> SinkAnswer:
@@ -223,12 +264,12 @@ def show_sink(view: SinkView) -> SinkAnswer:
         name=sink.name,
         status=sink.status,
         database=view.database_name,
-        source=SourceAnswer.model_validate(sink.selection.model_dump(mode="json")),
+        source=SinkSourceAnswer.model_validate(sink.selection.model_dump(mode="json")),
         tables=[
             SinkTableAnswer.model_validate(table.model_dump(mode="json")) for table in sink.tables
         ],
         actions=list(sink.actions),
-        destination=DestinationAnswer(**view.destination),
+        destination=SinkDestinationAnswer(**view.destination),
         filter=[
             ConditionAnswer.model_validate(condition.model_dump(mode="json"))
             for condition in sink.filter
@@ -256,13 +297,13 @@ def _health(view: SinkView) -> SinkHealth:
     failed, status = view.failed, view.sink.status
     waits = status != "active"
     checks = [
-        HealthCheck(name="Sink configuration", status="healthy", error=None),
-        HealthCheck(
+        SinkHealthCheck(name="Sink configuration", status="healthy", error=None),
+        SinkHealthCheck(
             name="Last backfill",
             status="error" if failed else "healthy",
             error=failed.error if failed else None,
         ),
-        HealthCheck(
+        SinkHealthCheck(
             name="Sink status",
             status="warning" if waits else "healthy",
             error=f"the sink is {status}: its backfills wait" if waits else None,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from refill.api.body import body_of
 from refill.api.dialects.sinks.forms import Listed, listed
@@ -15,8 +15,8 @@ from refill.domain.access import Scope
 
 
 class DeletedSink(BaseModel):
-    id: str
-    deleted: Literal[True]
+    id: str = Field(description="UUID of what is gone")
+    deleted: Literal[True] = Field(description="it is gone")
 
 
 @router.post("/sinks", tags=["sinks"], **needs(Scope.SINKS_WRITE))
@@ -60,8 +60,8 @@ def update_sink(
     service: ServiceParam,
 ) -> SinkAnswer:
     """What is not given stays; backfills under way go on as they were frozen."""
-    updated = service.sinks.update(team_id=caller.team_id, id_or_name=sink, draft=body.to_draft())
-    return show_sink(service.sinks.view(updated))
+    view = service.sinks.update(team_id=caller.team_id, id_or_name=sink, draft=body.to_draft())
+    return show_sink(view)
 
 
 @router.delete("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))

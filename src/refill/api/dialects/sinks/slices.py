@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from refill.api.dialects.sinks.forms import Count, Listed, microseconds
 from refill.api.dialects.sinks.router import needs, router
@@ -13,30 +13,32 @@ from refill.domain.slice import Extent, NativeExtent, Reject, Slice
 
 
 class SinkSliceAnswer(BaseModel):
-    index: Count
-    state: Literal["pending", "running", "completed", "failed", "cancelled"]
-    extent: dict[str, Any]
-    attempt: Count
-    failures: Count
-    rows_estimated: Count
-    rows_read: Count
-    rows_delivered: Count
-    rows_filtered: Count
-    rows_rejected: Count
-    bytes_written: Count
-    seconds: float
-    error: str | None
-    error_code: str | None
-    queued_at: str | None
-    started_at: str | None
-    ended_at: str | None
+    index: Count = Field(description="its place in the backfill, from 0")
+    state: Literal["pending", "running", "completed", "failed", "cancelled"] = Field(
+        description="pending until it is claimed"
+    )
+    extent: dict[str, Any] = Field(description="which rows it holds")
+    attempt: Count = Field(description="how often it was claimed")
+    failures: Count = Field(description="how many of its attempts failed")
+    rows_estimated: Count = Field(description="by the plan")
+    rows_read: Count = Field(description="rows read")
+    rows_delivered: Count = Field(description="rows delivered")
+    rows_filtered: Count = Field(description="rows that the filter dropped")
+    rows_rejected: Count = Field(description="rows that could not be delivered")
+    bytes_written: Count = Field(description="size of what was written")
+    seconds: float = Field(description="how long it took; 0 until it has ended")
+    error: str | None = Field(description="why its last attempt failed, in a sentence")
+    error_code: str | None = Field(description="why its last attempt failed, as a word")
+    queued_at: str | None = Field(description="since when it waits, or waited")
+    started_at: str | None = Field(description="when its last attempt began")
+    ended_at: str | None = Field(description="when it ended")
 
 
-class RejectAnswer(BaseModel):
-    slice: Count
-    key: list[str | None]
-    reason: str
-    detail: str | None
+class SinkRejectAnswer(BaseModel):
+    slice: Count = Field(description="index of the slice it was in")
+    key: list[str | None] = Field(description="its primary key, as text")
+    reason: str = Field(description="why it could not be delivered, as a word")
+    detail: str | None = Field(description="the same in a sentence")
 
 
 @router.get(
@@ -65,7 +67,7 @@ def list_sink_rejects(
     service: ServiceParam,
     limit: Limit = None,
     cursor: Cursor = None,
-) -> Listed[RejectAnswer]:
+) -> Listed[SinkRejectAnswer]:
     """Rows that could not be delivered: their keys, and why."""
     page = service.sink_backfills.rejects(
         caller.team_id, sink, backfill, limit=limit, cursor=cursor
@@ -105,7 +107,7 @@ def _extent(extent: Extent) -> dict[str, Any]:
     return extent.model_dump(mode="json")
 
 
-def _show_reject(part: Slice, reject: Reject) -> RejectAnswer:
-    return RejectAnswer(
+def _show_reject(part: Slice, reject: Reject) -> SinkRejectAnswer:
+    return SinkRejectAnswer(
         slice=part.index, key=list(reject.key), reason=reject.reason, detail=reject.detail
     )

@@ -35,15 +35,22 @@ _MOVES = {"CANCELLED": Move.CANCEL, "PAUSED": Move.PAUSE, "RUNNING": Move.RESUME
 StatusWord = Literal["CREATED", "SCHEDULED", "RUNNING", "FAILED", "COMPLETED", "CANCELLED"]
 
 
-class CreateBackfill(Body):
-    range_start: Day
-    range_end: Day
-    order: Order = Order.NEWEST_FIRST
-    max_concurrent_runs: int | None = Field(None, ge=1, le=10_000)
-    exclude_dates: list[Day] = Field(default_factory=list, max_length=10_000)
-    only: Only = Only.ALL
-    reason: str | None = Field(None, max_length=1000)
-    dry_run: bool = False
+class CreateTransferBackfill(Body):
+    range_start: Day = Field(description="first date")
+    range_end: Day = Field(description="last date, inclusive")
+    order: Order = Field(Order.NEWEST_FIRST, description="which dates run first")
+    max_concurrent_runs: int | None = Field(
+        None, ge=1, le=10_000, description="how many of its runs may be under way at once"
+    )
+    exclude_dates: list[Day] = Field(
+        default_factory=list, max_length=10_000, description="dates of the range that do not run"
+    )
+    only: Only = Field(
+        Only.ALL,
+        description="all dates, those without a completed run, or those whose last run failed",
+    )
+    reason: str | None = Field(None, max_length=1000, description="why; it stays on record")
+    dry_run: bool = Field(False, description="says what would run, and creates nothing")
 
     def to_request(self) -> BackfillRequest:
         return BackfillRequest(
@@ -56,73 +63,75 @@ class CreateBackfill(Body):
         )
 
 
-class UpdateBackfill(Body):
+class UpdateTransferBackfill(Body):
     status: Literal[
         "CANCELLED", "PAUSED", "RUNNING", "CREATED", "SCHEDULED", "FAILED", "COMPLETED"
     ] = Field(description="CANCELLED, PAUSED, or RUNNING to resume; no other can be set")
 
 
-class RetryBackfill(Body):
-    dates: list[Day] | None = Field(None, min_length=1, max_length=10_000)
+class RetryTransferBackfill(Body):
+    dates: list[Day] | None = Field(
+        None, min_length=1, max_length=10_000, description="failed dates; without it all of them"
+    )
 
 
 class RunErrorAnswer(BaseModel):
-    transfer_run_date: DayText
-    error: str = Field(max_length=1000)
+    transfer_run_date: DayText = Field(description="the date that failed")
+    error: str = Field(max_length=1000, description="why, in a sentence")
 
 
-class BackfillAnswer(BaseModel):
-    transfer_backfill_id: int
-    transfer_id: int
-    range_start_date: DayText
-    range_end_date: DayText
-    created_time: TimeText
-    created_user_id: int
-    removed_time: TimeText | None
-    removed_user_id: int | None
-    start_time: TimeText | None
-    end_time: TimeText | None
-    status: StatusWord
-    transfer_runs_total: Count
-    transfer_runs_created: Count
-    transfer_runs_completed: Count
-    transfer_runs_failed: Count
-    error_report: list[RunErrorAnswer]
+class TransferBackfillAnswer(BaseModel):
+    transfer_backfill_id: int = Field(description="its id")
+    transfer_id: int = Field(description="the transfer that it runs")
+    range_start_date: DayText = Field(description="first date")
+    range_end_date: DayText = Field(description="last date, inclusive")
+    created_time: TimeText = Field(description="when it was asked for")
+    created_user_id: int = Field(description="who asked for it")
+    removed_time: TimeText | None = Field(description="when it was cancelled")
+    removed_user_id: int | None = Field(description="who cancelled it")
+    start_time: TimeText | None = Field(description="when its first run began")
+    end_time: TimeText | None = Field(description="when it ended")
+    status: StatusWord = Field(description="a paused one is SCHEDULED, with a paused_time")
+    transfer_runs_total: Count = Field(description="dates that it runs")
+    transfer_runs_created: Count = Field(description="dates whose runs exist")
+    transfer_runs_completed: Count = Field(description="dates that were delivered")
+    transfer_runs_failed: Count = Field(description="dates that failed")
+    error_report: list[RunErrorAnswer] = Field(description="one entry for each date that failed")
     # ours
-    progress: float = Field(ge=0, le=1)
-    rows_total: Count
-    rows_rejected: Count
-    rows_per_second: float | None
-    eta_seconds: float | None
-    paused_time: TimeText | None
-    reason: str | None
+    progress: float = Field(ge=0, le=1, description="share of its dates that have ended")
+    rows_total: Count = Field(description="rows delivered")
+    rows_rejected: Count = Field(description="rows that could not be delivered")
+    rows_per_second: float | None = Field(description="rows read per second so far")
+    eta_seconds: float | None = Field(description="how long it will still take, at this rate")
+    paused_time: TimeText | None = Field(description="since when it is paused")
+    reason: str | None = Field(description="why it was asked for")
 
 
-class RejectAnswer(BaseModel):
-    transfer_run_id: int
-    transfer_run_date: DayText
-    key: list[str | None]
-    reason: str
-    detail: str | None
+class TransferRejectAnswer(BaseModel):
+    transfer_run_id: int = Field(description="the run it was in")
+    transfer_run_date: DayText = Field(description="the date it was in")
+    key: list[str | None] = Field(description="its primary key, as text")
+    reason: str = Field(description="why it could not be delivered, as a word")
+    detail: str | None = Field(description="the same in a sentence")
 
 
-class RejectsAnswer(BaseModel):
-    rejects: list[RejectAnswer]
-    next_cursor: str | None
+class TransferRejectsAnswer(BaseModel):
+    rejects: list[TransferRejectAnswer] = Field(description="in the order of their runs")
+    next_cursor: str | None = Field(description="`cursor` of the next page; null on the last one")
 
 
-class DateAnswer(BaseModel):
-    date: DayText
-    action: Literal["run", "skip"]
-    reason: str
-    replaces: Count | None
+class PlannedDateAnswer(BaseModel):
+    date: DayText = Field(description="a date of the range")
+    action: Literal["run", "skip"] = Field(description="whether it would run")
+    reason: str = Field(description="why")
+    replaces: Count | None = Field(description="rows of it that were delivered before; null: none")
 
 
-class DryRunAnswer(BaseModel):
-    dry_run: Literal[True]
-    transfer_runs_total: Count
-    dates: list[DateAnswer]
-    blocked_by: int | None
+class TransferDryRunAnswer(BaseModel):
+    dry_run: Literal[True] = Field(description="nothing was created")
+    transfer_runs_total: Count = Field(description="how many dates would run")
+    dates: list[PlannedDateAnswer] = Field(description="every date of the range")
+    blocked_by: int | None = Field(description="id of the backfill that is in the way")
 
 
 @router.post(
@@ -133,11 +142,11 @@ class DryRunAnswer(BaseModel):
 def create_backfill(
     team_id: Id,
     transfer_id: Id,
-    body: Annotated[CreateBackfill, body_of(CreateBackfill)],
+    body: Annotated[CreateTransferBackfill, body_of(CreateTransferBackfill)],
     uid: UidParam,
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[BackfillAnswer | DryRunAnswer]:
+) -> Envelope[TransferBackfillAnswer | TransferDryRunAnswer]:
     """Runs the dates of a range again; with `dry_run` it only says what would run."""
     backfills = service.transfer_backfills
     request = body.to_request()
@@ -154,7 +163,7 @@ def create_backfill(
 )
 def get_latest_backfill(
     team_id: Id, transfer_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     """The newest one of the transfer, in whatever status."""
     found = service.transfer_backfills.latest(caller.team_id, transfer_id)
     return wrap(show_backfill(service, found))
@@ -163,7 +172,7 @@ def get_latest_backfill(
 @router.get("/backfills", tags=["backfills"], **needs(Scope.TRANSFERS_READ))
 def list_incomplete_backfills(
     team_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[list[BackfillAnswer]]:
+) -> Envelope[list[TransferBackfillAnswer]]:
     """CREATED, SCHEDULED, RUNNING and FAILED ones, newest first, at most 100."""
     found = service.transfer_backfills.list_incomplete(caller.team_id)
     return wrap([show_backfill(service, backfill) for backfill in found])
@@ -172,7 +181,7 @@ def list_incomplete_backfills(
 @router.get("/backfills/{backfill_id}", tags=["backfills"], **needs(Scope.TRANSFERS_READ))
 def get_backfill(
     team_id: Id, backfill_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     found = service.transfer_backfills.get(caller.team_id, backfill_id)
     return wrap(show_backfill(service, found))
 
@@ -181,10 +190,10 @@ def get_backfill(
 def update_backfill(
     team_id: Id,
     backfill_id: Id,
-    body: Annotated[UpdateBackfill, body_of(UpdateBackfill)],
+    body: Annotated[UpdateTransferBackfill, body_of(UpdateTransferBackfill)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     """Cancels, pauses or resumes."""
     move = _MOVES.get(body.status)
     if move is None:
@@ -202,11 +211,11 @@ def update_backfill(
 def retry_backfill(
     team_id: Id,
     backfill_id: Id,
-    body: Annotated[RetryBackfill, body_of(RetryBackfill)],
+    body: Annotated[RetryTransferBackfill, body_of(RetryTransferBackfill)],
     repeated: RepeatedParam,
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[BackfillAnswer]:
+) -> Envelope[TransferBackfillAnswer]:
     """Runs the failed dates of a FAILED backfill again, all or those given."""
     found = service.transfer_backfills.retry(
         caller.team_id, backfill_id, body.dates, user_id=caller.user_id, repeated=repeated
@@ -222,21 +231,21 @@ def list_rejects(
     service: ServiceParam,
     limit: Limit = None,
     cursor: Cursor = None,
-) -> Envelope[RejectsAnswer]:
+) -> Envelope[TransferRejectsAnswer]:
     """Rows that could not be delivered: their date, their keys, and why."""
     page = service.transfer_backfills.rejects(
         caller.team_id, backfill_id, limit=limit, cursor=cursor
     )
     shown = [_show_reject(run, reject) for run, reject in page.items]
-    return wrap(RejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
+    return wrap(TransferRejectsAnswer(rejects=shown, next_cursor=page.next_cursor))
 
 
-def show_backfill(service: Service, backfill: CountedBackfill) -> BackfillAnswer:
+def show_backfill(service: Service, backfill: CountedBackfill) -> TransferBackfillAnswer:
     counters = backfill.counters
     failures = service.transfer_backfills.failures(backfill)
     progress = service.progress_of(backfill)
     paused = backfill.status is Status.PAUSED
-    return BackfillAnswer(
+    return TransferBackfillAnswer(
         transfer_backfill_id=backfill.id,
         transfer_id=int(backfill.pipeline_id),
         range_start_date=str(backfill.range_start),
@@ -269,8 +278,8 @@ def show_backfill(service: Service, backfill: CountedBackfill) -> BackfillAnswer
     )
 
 
-def _show_reject(run: Slice, reject: Reject) -> RejectAnswer:
-    return RejectAnswer(
+def _show_reject(run: Slice, reject: Reject) -> TransferRejectAnswer:
+    return TransferRejectAnswer(
         transfer_run_id=run.id,
         transfer_run_date=date_of(run),
         key=list(reject.key),
@@ -279,12 +288,12 @@ def _show_reject(run: Slice, reject: Reject) -> RejectAnswer:
     )
 
 
-def show_preview(preview: Preview) -> DryRunAnswer:
-    return DryRunAnswer(
+def show_preview(preview: Preview) -> TransferDryRunAnswer:
+    return TransferDryRunAnswer(
         dry_run=True,
         transfer_runs_total=preview.runs_total,
         dates=[
-            DateAnswer(
+            PlannedDateAnswer(
                 date=decision.date.isoformat(),
                 action="run" if decision.runs else "skip",
                 reason=decision.reason,

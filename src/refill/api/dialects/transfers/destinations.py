@@ -3,15 +3,16 @@
 from typing import Annotated
 
 from fastapi import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from refill.api.body import Body, body_of
+from refill.api.connector_schemas import Form, described_by
 from refill.api.dialects.transfers.forms import Envelope, Id, wrap
 from refill.api.dialects.transfers.router import IN_USE, needs, router
 from refill.api.dialects.transfers.setup_forms import (
+    DestinationSettingAnswer,
     DestinationTypeAnswer,
     Scalar,
-    SettingAnswer,
     describe_type,
     show_settings,
 )
@@ -23,11 +24,19 @@ from refill.service import Service
 from refill.service.destinations import DestinationDraft
 
 
-class DestinationBody(Body):
-    type: str = Field(min_length=1, max_length=100)
-    display_name: str = Field(min_length=1, max_length=255)
-    auth_method: str | None = Field(None, max_length=100)
-    fields: dict[str, Scalar]
+class CreateTransferDestination(Body):
+    """The connector's own fields below `fields`."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("destination", Form.GIVEN, "Create{}TransferDestination")
+    )
+
+    type: str = Field(min_length=1, max_length=100, description="which connector")
+    display_name: str = Field(
+        min_length=1, max_length=255, description="what it is called; unique in the team"
+    )
+    auth_method: str | None = Field(None, max_length=100, description="kept, and given back")
+    fields: dict[str, Scalar] = Field(description="the connector's own fields")
 
     def to_draft(self, new_secret: str | None = None) -> DestinationDraft:
         return DestinationDraft(
@@ -39,51 +48,69 @@ class DestinationBody(Body):
         )
 
 
-class UpdateDestinationBody(DestinationBody):
-    new_password: str | None = Field(None, max_length=10_000)
+class UpdateTransferDestination(CreateTransferDestination):
+    """Secrets that are left out of `fields` stay as they are."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("destination", Form.REPLACED, "Update{}TransferDestination")
+    )
+
+    new_password: str | None = Field(
+        None, max_length=10_000, description="replaces the secret among the fields"
+    )
 
 
-class TestConnectionBody(UpdateDestinationBody):
-    destination_id: int | None = Field(None, ge=1, le=MAX_ID)
+class TestTransferDestination(UpdateTransferDestination):
+    """With `destination_id`, secrets that are left out of `fields` are the stored ones."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described_by("destination", Form.REPLACED, "Test{}TransferDestination")
+    )
+
+    destination_id: int | None = Field(
+        None, ge=1, le=MAX_ID, description="the destination whose secrets stand for those left out"
+    )
 
 
-class DestinationItem(BaseModel):
-    id: int
-    display_name: str
-    type: str
+class TransferDestinationItem(BaseModel):
+    id: int = Field(description="its id")
+    display_name: str = Field(description="what it is called")
+    type: str = Field(description="which connector")
 
 
-class DestinationAnswer(BaseModel):
-    id: int
-    display_name: str
-    destination_type: DestinationTypeAnswer
-    edit_settings: list[SettingAnswer]
+class TransferDestinationAnswer(BaseModel):
+    id: int = Field(description="its id")
+    display_name: str = Field(description="what it is called")
+    destination_type: DestinationTypeAnswer = Field(description="which connector")
+    edit_settings: list[DestinationSettingAnswer] = Field(
+        description="its fields as a form that is filled in"
+    )
     # ours
-    auth_method: str | None
+    auth_method: str | None = Field(description="as it was given")
 
 
 class UsingTransfer(BaseModel):
-    transfer_id: int
-    transfer_name: str
+    transfer_id: int = Field(description="its id")
+    transfer_name: str = Field(description="what it is called")
 
 
-class UsageAnswer(BaseModel):
-    is_used: bool
-    transfers: list[UsingTransfer]
+class DestinationUsageAnswer(BaseModel):
+    is_used: bool = Field(description="whether a transfer writes into it")
+    transfers: list[UsingTransfer] = Field(description="those that do")
 
 
-class TestAnswer(BaseModel):
-    success: bool
-    error: str | None
+class DestinationTestAnswer(BaseModel):
+    success: bool = Field(description="whether it can be written to")
+    error: str | None = Field(description="why not, in a sentence")
 
 
 @router.get("/destinations", tags=["destinations"], **needs(Scope.DESTINATIONS_READ))
 def list_destinations(
     team_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[list[DestinationItem]]:
+) -> Envelope[list[TransferDestinationItem]]:
     return wrap(
         [
-            DestinationItem(id=found.id, display_name=found.name, type=found.type)
+            TransferDestinationItem(id=found.id, display_name=found.name, type=found.type)
             for found in service.destinations.list_all(caller.team_id)
         ]
     )
@@ -94,11 +121,11 @@ def list_destinations(
 )
 def create_destination(
     team_id: Id,
-    body: Annotated[DestinationBody, body_of(DestinationBody)],
+    body: Annotated[CreateTransferDestination, body_of(CreateTransferDestination)],
     repeated: RepeatedParam,
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[DestinationAnswer]:
+) -> Envelope[TransferDestinationAnswer]:
     made = service.destinations.create(caller.team_id, body.to_draft(), repeated=repeated)
     return wrap(show_destination(service, made))
 
@@ -108,14 +135,14 @@ def create_destination(
 )
 def test_connection(
     team_id: Id,
-    body: Annotated[TestConnectionBody, body_of(TestConnectionBody)],
+    body: Annotated[TestTransferDestination, body_of(TestTransferDestination)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[TestAnswer]:
+) -> Envelope[DestinationTestAnswer]:
     """Whether it can be written to. With `destination_id`, secrets left out are the stored ones."""
     draft = body.to_draft(body.new_password)
     error = service.destinations.test(caller.team_id, draft, body.destination_id)
-    return wrap(TestAnswer(success=error is None, error=error))
+    return wrap(DestinationTestAnswer(success=error is None, error=error))
 
 
 @router.get(
@@ -123,7 +150,7 @@ def test_connection(
 )
 def get_destination(
     team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[DestinationAnswer]:
+) -> Envelope[TransferDestinationAnswer]:
     found = service.destinations.get(caller.team_id, destination_id)
     return wrap(show_destination(service, found))
 
@@ -134,10 +161,10 @@ def get_destination(
 def update_destination(
     team_id: Id,
     destination_id: Id,
-    body: Annotated[UpdateDestinationBody, body_of(UpdateDestinationBody)],
+    body: Annotated[UpdateTransferDestination, body_of(UpdateTransferDestination)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[DestinationAnswer]:
+) -> Envelope[TransferDestinationAnswer]:
     """Secrets that are left out stay as they are."""
     draft = body.to_draft(body.new_password)
     changed = service.destinations.update(caller.team_id, destination_id, draft)
@@ -162,11 +189,11 @@ def delete_destination(
 )
 def get_destination_usage(
     team_id: Id, destination_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[UsageAnswer]:
+) -> Envelope[DestinationUsageAnswer]:
     """The transfers that write into it."""
     users = service.destinations.usage(caller.team_id, destination_id)
     return wrap(
-        UsageAnswer(
+        DestinationUsageAnswer(
             is_used=bool(users),
             transfers=[
                 UsingTransfer(transfer_id=transfer.id, transfer_name=transfer.name)
@@ -176,9 +203,9 @@ def get_destination_usage(
     )
 
 
-def show_destination(service: Service, destination: Destination) -> DestinationAnswer:
+def show_destination(service: Service, destination: Destination) -> TransferDestinationAnswer:
     connector = service.destinations.connector(destination.type)
-    return DestinationAnswer(
+    return TransferDestinationAnswer(
         id=destination.id,
         display_name=destination.name,
         destination_type=describe_type(connector),

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from refill import logs
 from refill.api.gate import MAX_ID
+from refill.api.schema_names import word_of
 
 T = TypeVar("T")
 
@@ -17,14 +18,20 @@ _DIGITS = re.compile(r"[0-9]{1,19}")
 
 
 class Meta(BaseModel):
-    request_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,50}$")
+    request_id: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,50}$", description="also in the server's log"
+    )
 
 
 class Envelope(BaseModel, Generic[T]):
     """What nearly every answer is wrapped in."""
 
-    meta: Meta
-    data: T
+    meta: Meta = Field(description="about the request")
+    data: T = Field(description="the answer itself")
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        return f"{word_of(params[0])}Envelope"
 
 
 def wrap(data: T) -> Envelope[T]:

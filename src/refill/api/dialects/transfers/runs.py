@@ -52,42 +52,48 @@ Moment = Annotated[datetime, BeforeValidator(_read_moment), _MOMENT]
 LastMoment = Annotated[datetime, BeforeValidator(_read_last_moment), _MOMENT]
 
 
-class RunAnswer(BaseModel):
-    id: int
-    status: RunWord
-    created_time: TimeText
-    ended_time: TimeText | None
-    type: Literal["Recurring", "Backfill"]
-    total_duration: float | None
-    total_rows: Count | None
-    data_date: DayText
-    message: str
+class TransferRunAnswer(BaseModel):
+    id: int = Field(description="its id")
+    status: RunWord = Field(description="SCHEDULED until it is claimed")
+    created_time: TimeText = Field(description="when it was queued")
+    ended_time: TimeText | None = Field(description="when it ended")
+    type: Literal["Recurring", "Backfill"] = Field(
+        description="by the transfer's schedule, or of a backfill"
+    )
+    total_duration: float | None = Field(description="seconds that it took")
+    total_rows: Count | None = Field(description="rows delivered; null until it is completed")
+    data_date: DayText = Field(description="the date that it delivers")
+    message: str = Field(description="why it failed; empty otherwise")
 
 
-class QueryAnswer(BaseModel):
-    status: RunWord
-    duration: float | None
-    rows: Count
-    error_description: str | None
+class RunQueryAnswer(BaseModel):
+    status: RunWord = Field(description="as the run's")
+    duration: float | None = Field(description="seconds that it took")
+    rows: Count = Field(description="rows read")
+    error_description: str | None = Field(description="why it failed, in a sentence")
 
 
-class RunDetailAnswer(RunAnswer):
-    started_time: TimeText | None
-    queued_time: TimeText
-    external_id: str
-    query_amount: Count
-    failed_query_amount: Count
-    query_details: list[QueryAnswer]
+class TransferRunDetailAnswer(TransferRunAnswer):
+    started_time: TimeText | None = Field(description="when its last attempt began")
+    queued_time: TimeText = Field(description="when it was queued")
+    external_id: str = Field(description="the UUID of its backfill, and the date")
+    query_amount: Count = Field(description="how often the source was asked")
+    failed_query_amount: Count = Field(description="how many of those failed")
+    query_details: list[RunQueryAnswer] = Field(description="each time the source was asked")
 
 
 class RunFilters(BaseModel):
-    start_date: Moment
-    end_date: LastMoment
-    filter_issues_only: bool = False
-    sort_field: Literal["created_time", "data_date", "ended_time"] = "created_time"
-    sort_direction: Literal["ASC", "DESC"] = "DESC"
-    limit: int = Field(100, ge=1, le=10_000)
-    offset: int = Field(0, ge=0, le=2**31 - 1)
+    start_date: Moment = Field(description="created at this time or later")
+    end_date: LastMoment = Field(
+        description="created at this time or earlier; a bare date is all of that day"
+    )
+    filter_issues_only: bool = Field(False, description="only those that failed")
+    sort_field: Literal["created_time", "data_date", "ended_time"] = Field(
+        "created_time", description="what they are sorted by"
+    )
+    sort_direction: Literal["ASC", "DESC"] = Field("DESC", description="which end comes first")
+    limit: int = Field(100, ge=1, le=10_000, description="how many at most")
+    offset: int = Field(0, ge=0, le=2**31 - 1, description="how many to leave out first")
 
 
 @router.get("/transfers/{transfer_id}/runs", tags=["runs"], **needs(Scope.TRANSFERS_READ))
@@ -97,7 +103,7 @@ def list_transfer_runs(
     filters: Annotated[RunFilters, Query()],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[list[RunAnswer]]:
+) -> Envelope[list[TransferRunAnswer]]:
     """Runs that were created between the two times, recurring ones and those of backfills."""
     query = RunQuery(
         start=filters.start_date,
@@ -115,13 +121,13 @@ def list_transfer_runs(
 @router.get("/transfer_runs/{transfer_run_id}", tags=["runs"], **needs(Scope.TRANSFERS_READ))
 def get_transfer_run(
     team_id: Id, transfer_run_id: Id, caller: CallerParam, service: ServiceParam
-) -> Envelope[RunDetailAnswer]:
+) -> Envelope[TransferRunDetailAnswer]:
     run, backfill = service.runs.get(caller.team_id, transfer_run_id)
     summary = show_run(run, backfill.origin)
     queries = []
     if run.attempt:
         queries.append(
-            QueryAnswer(
+            RunQueryAnswer(
                 status=summary.status,
                 duration=summary.total_duration,
                 rows=run.rows_read,
@@ -129,7 +135,7 @@ def get_transfer_run(
             )
         )
     return wrap(
-        RunDetailAnswer(
+        TransferRunDetailAnswer(
             **summary.model_dump(),
             started_time=stamp_or_none(run.started_at),
             queued_time=stamp(run.queued_at),
@@ -141,9 +147,9 @@ def get_transfer_run(
     )
 
 
-def show_run(run: Slice, origin: Origin) -> RunAnswer:
+def show_run(run: Slice, origin: Origin) -> TransferRunAnswer:
     ended = run.state.ended
-    return RunAnswer(
+    return TransferRunAnswer(
         id=run.id,
         status=_WORDS[run.state],
         created_time=stamp(run.queued_at),

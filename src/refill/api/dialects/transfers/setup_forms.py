@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from refill.connectors.kit.contract import Connector
@@ -13,29 +13,31 @@ from refill.service.destinations import secret_fields
 Scalar = str | int | bool | None
 
 
-class ChoiceAnswer(BaseModel):
-    value: str
-    label: str
+class SettingChoiceAnswer(BaseModel):
+    value: str = Field(description="what to send")
+    label: str = Field(description="what to show")
 
 
-class SettingAnswer(BaseModel):
+class DestinationSettingAnswer(BaseModel):
     """One field of the form. A secret's value is never shown."""
 
-    id: str
-    input_type: Literal["text", "password", "number", "checkbox", "select"]
-    is_required: bool
-    label: str
-    value: Scalar
-    help_text: str | None
+    id: str = Field(description="the field's name")
+    input_type: Literal["text", "password", "number", "checkbox", "select"] = Field(
+        description="how it is filled in"
+    )
+    is_required: bool = Field(description="whether it must be")
+    label: str = Field(description="what to show beside it")
+    value: Scalar = Field(description="what is filled in; the default in an empty form")
+    help_text: str | None = Field(description="what it is for")
     # empty rather than null: the vendor's client walks over it
-    options: list[ChoiceAnswer]
+    options: list[SettingChoiceAnswer] = Field(description="what a select offers")
 
 
 class DestinationTypeAnswer(BaseModel):
-    type: str
-    title: str
-    icon_url: str
-    is_internal: bool = False
+    type: str = Field(description="which connector")
+    title: str = Field(description="what its system is called")
+    icon_url: str = Field(description="always empty")
+    is_internal: bool = Field(False, description="always false")
 
 
 def describe_type(connector: Connector) -> DestinationTypeAnswer:
@@ -46,7 +48,7 @@ def describe_type(connector: Connector) -> DestinationTypeAnswer:
 
 def show_settings(
     connector: Connector, values: Mapping[str, Any] | None = None
-) -> list[SettingAnswer]:
+) -> list[DestinationSettingAnswer]:
     """With `values` those of a destination, else the defaults of the form."""
     secrets = secret_fields(connector.options_model)
     return [
@@ -58,7 +60,7 @@ def show_settings(
 
 def _show(
     name: str, info: FieldInfo, secret: bool, values: Mapping[str, Any] | None
-) -> SettingAnswer:
+) -> DestinationSettingAnswer:
     kinds = tuple(_kinds(info.annotation))
     choices = [str(choice) for kind in kinds for choice in _choices(kind)]
     input_type: Literal["text", "password", "number", "checkbox", "select"] = "text"
@@ -72,14 +74,14 @@ def _show(
         input_type = "number"
     default = None if info.is_required() else info.get_default(call_default_factory=False)
     value = default if values is None else values.get(name, default)
-    return SettingAnswer(
+    return DestinationSettingAnswer(
         id=name,
         input_type=input_type,
         is_required=info.is_required(),
         label=info.title or name.replace("_", " ").capitalize(),
         value=None if secret else _scalar(value),
         help_text=info.description,
-        options=[ChoiceAnswer(value=choice, label=choice) for choice in choices],
+        options=[SettingChoiceAnswer(value=choice, label=choice) for choice in choices],
     )
 
 

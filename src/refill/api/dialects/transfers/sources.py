@@ -10,8 +10,8 @@ from refill.api.body import Body, body_of
 from refill.api.dialects.transfers.forms import Envelope, Id, wrap
 from refill.api.dialects.transfers.router import needs, router
 from refill.api.dialects.transfers.setup_forms import (
+    DestinationSettingAnswer,
     DestinationTypeAnswer,
-    SettingAnswer,
     describe_type,
     show_settings,
 )
@@ -23,94 +23,102 @@ from refill.service.transfer_settings import FIELDS
 from refill.service.transfer_views import SourceView
 
 
-class SourceAnswer(BaseModel):
-    data_source_id: str
-    service_name: str
-    service_provider: str
-    logo_url: str | None
-    has_custom_fields: bool
-    is_custom_connector: bool
-    is_public_beta: bool
-    is_released: bool
-    is_internal: bool
-    applicable_destinations: list[str]
+class AvailableSourceAnswer(BaseModel):
+    data_source_id: str = Field(description="name of the database")
+    service_name: str = Field(description="what its system is called")
+    service_provider: str = Field(description="which connector")
+    logo_url: str | None = Field(description="always null")
+    has_custom_fields: bool = Field(description="always false")
+    is_custom_connector: bool = Field(description="always false")
+    is_public_beta: bool = Field(description="always false")
+    is_released: bool = Field(description="always true")
+    is_internal: bool = Field(description="always false")
+    applicable_destinations: list[str] = Field(
+        description="types of destination that it can be brought to"
+    )
 
 
-class SourceDestination(BaseModel):
-    destination_id: int
-    destination_name: str
-    destination_type: str
-    destination_label: str
-    destination_icon_url: str
-    is_internal: bool
-    details: list[dict[str, Any]]
+class AvailableDestination(BaseModel):
+    destination_id: int = Field(description="its id")
+    destination_name: str = Field(description="what it is called")
+    destination_type: str = Field(description="which connector")
+    destination_label: str = Field(description="what its system is called")
+    destination_icon_url: str = Field(description="always empty")
+    is_internal: bool = Field(description="always false")
+    details: list[dict[str, Any]] = Field(description="always empty")
 
 
-class TypeWithSettings(DestinationTypeAnswer):
-    settings: list[SettingAnswer]
-    auth_methods: list[dict[str, Any]]
+class AvailableDestinationType(DestinationTypeAnswer):
+    settings: list[DestinationSettingAnswer] = Field(description="its fields as an empty form")
+    auth_methods: list[dict[str, Any]] = Field(
+        description="always empty: secrets are among the fields"
+    )
 
 
 class AvailableSources(BaseModel):
-    data_sources: list[SourceAnswer]
-    destinations: list[SourceDestination]
-    destination_types: list[TypeWithSettings]
+    data_sources: list[AvailableSourceAnswer] = Field(description="the team's databases")
+    destinations: list[AvailableDestination] = Field(description="the team's destinations")
+    destination_types: list[AvailableDestinationType] = Field(
+        description="what a destination can be made of"
+    )
 
 
 class OptionField(BaseModel):
-    field_id: str
-    input_type: str
-    is_required: bool
-    help_text: str
+    field_id: str = Field(description="its name in data_source_settings")
+    input_type: str = Field(description="how it is filled in")
+    is_required: bool = Field(description="whether it must be")
+    help_text: str = Field(description="what it is for")
 
 
 class OptionSource(BaseModel):
-    data_source_id: str
-    service_name: str
-    settings: list[OptionField]
+    data_source_id: str = Field(description="name of the database")
+    service_name: str = Field(description="what its system is called")
+    settings: list[OptionField] = Field(description="what data_source_settings may hold")
 
 
 class ScheduleOption(BaseModel):
-    run_interval: str
-    fields: list[str]
+    run_interval: str = Field(description="how often it runs")
+    fields: list[str] = Field(description="what else such a schedule has")
 
 
 class TableOption(BaseModel):
-    table: str
-    columns: list[str]
-    date_columns: list[str]
+    table: str = Field(description="schema.table")
+    columns: list[str] = Field(description="all of them")
+    date_columns: list[str] = Field(description="those that can be the date_column")
 
 
 class SchemaOption(BaseModel):
-    schema_id: int
-    name: str
-    tables: list[TableOption]
+    schema_id: int = Field(description="a number for the list")
+    name: str = Field(description="name of the schema")
+    tables: list[TableOption] = Field(description="those that are in it")
 
 
 class AvailableOptions(BaseModel):
-    data_source: OptionSource
-    schedule_options: list[ScheduleOption]
-    schemas: list[SchemaOption]
-    logins: list[dict[str, Any]]
-    accounts: list[dict[str, Any]]
-    segments: list[dict[str, Any]]
+    data_source: OptionSource = Field(description="the database that was asked for")
+    schedule_options: list[ScheduleOption] = Field(description="how often a transfer can run")
+    schemas: list[SchemaOption] = Field(description="its tables, as they were last listed")
+    logins: list[dict[str, Any]] = Field(description="always empty: a database has its own")
+    accounts: list[dict[str, Any]] = Field(description="always empty")
+    segments: list[dict[str, Any]] = Field(description="always empty")
 
 
 class OptionsOf(BaseModel):
-    source_id: str = Field(min_length=1, max_length=255)
-    destination_id: int = Field(ge=1, le=MAX_ID)
+    source_id: str = Field(min_length=1, max_length=255, description="name of a database")
+    destination_id: int = Field(ge=1, le=MAX_ID, description="id of a destination")
 
 
-class ConnectionBody(Body):
-    data_source_id: str = Field(min_length=1, max_length=255)
-    destination_type: str = Field(min_length=1, max_length=100)
-    api_key: str | None = None
+class CreateDataSourceConnection(Body):
+    data_source_id: str = Field(min_length=1, max_length=255, description="name of a database")
+    destination_type: str = Field(
+        min_length=1, max_length=100, description="which connector would be written to"
+    )
+    api_key: str | None = Field(None, description="not read: a database has its own password")
 
 
-class ConnectionAnswer(BaseModel):
-    connection_id: UUID
-    login_url: str | None
-    connect_url: str | None
+class DataSourceConnectionAnswer(BaseModel):
+    connection_id: UUID = Field(description="id of the database")
+    login_url: str | None = Field(description="always null: nothing is left to do")
+    connect_url: str | None = Field(description="always null: nothing is left to do")
 
 
 @router.get("/transfers/available-sources", tags=["transfers"], **needs(Scope.TRANSFERS_READ))
@@ -126,7 +134,7 @@ def get_available_sources(
             for source in choices.sources
         ],
         destinations=[
-            SourceDestination(
+            AvailableDestination(
                 destination_id=found.id,
                 destination_name=found.name,
                 destination_type=found.type,
@@ -138,7 +146,7 @@ def get_available_sources(
             for found in choices.destinations
         ],
         destination_types=[
-            TypeWithSettings(
+            AvailableDestinationType(
                 **describe_type(connector).model_dump(),
                 settings=show_settings(connector),
                 auth_methods=[],
@@ -206,19 +214,23 @@ def get_transfer_options(
 )
 def create_data_source_connection(
     team_id: Id,
-    body: Annotated[ConnectionBody, body_of(ConnectionBody)],
+    body: Annotated[CreateDataSourceConnection, body_of(CreateDataSourceConnection)],
     caller: CallerParam,
     service: ServiceParam,
-) -> Envelope[ConnectionAnswer]:
+) -> Envelope[DataSourceConnectionAnswer]:
     """A database is connected already when it is added: this names that connection."""
     database = service.transfer_views.connect(
         caller.team_id, body.data_source_id, body.destination_type
     )
-    return wrap(ConnectionAnswer(connection_id=UUID(database.id), login_url=None, connect_url=None))
+    return wrap(
+        DataSourceConnectionAnswer(
+            connection_id=UUID(database.id), login_url=None, connect_url=None
+        )
+    )
 
 
-def _show_source(source: SourceView, types: list[str]) -> SourceAnswer:
-    return SourceAnswer(
+def _show_source(source: SourceView, types: list[str]) -> AvailableSourceAnswer:
+    return AvailableSourceAnswer(
         data_source_id=source.database.name,
         service_name=source.title,
         service_provider=source.database.type,

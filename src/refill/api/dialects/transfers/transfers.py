@@ -24,37 +24,47 @@ from refill.service.transfers import TransferDraft
 Interval = Literal["hourly", "daily", "weekly", "monthly"]
 
 
-class Kept(BaseModel):
+class KeptObject(BaseModel):
     """Accepted, kept and given back; the core does not read it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class ScheduleBody(Body):
-    run_interval: Interval
+class ScheduleInput(Body):
+    run_interval: Interval = Field(description="how often it runs")
     run_hour: int | None = Field(None, description="0 to 23, UTC")
     refresh_window: int = Field(1, description="how many dates before today are run again")
     run_weekday: int | None = Field(None, description="1 Monday to 7 Sunday")
     run_day: int | None = Field(None, description="1 to 31; the last day of a shorter month")
 
 
-class SettingBody(Body):
+class TransferSettingInput(Body):
     field_id: str = Field(description=f"one of {', '.join(FIELDS)}")
-    value: Scalar = None
-    group: str | None = None
+    value: Scalar = Field(None, description="what it is set to")
+    group: str | None = Field(None, description="not read")
 
 
-class TransferBody(Body):
-    display_name: str = Field(max_length=255)
+class TransferInput(Body):
+    display_name: str = Field(max_length=255, description="what it is called; unique in the team")
     data_source_id: str = Field(max_length=255, description="the name of a database")
-    destination_id: int = Field(ge=1, le=MAX_ID)
-    schedule: list[ScheduleBody] = Field(default_factory=list, max_length=20)
-    data_source_settings: list[SettingBody] = Field(default_factory=list, max_length=100)
-    schema_id: int = Field(1, ge=-MAX_ID - 1, le=MAX_ID)
-    accounts: list[Kept] = Field(default_factory=list)
-    segments: list[Kept] = Field(default_factory=list)
-    notification_recipients: list[str] = Field(default_factory=list)
-    transfer_type: int | None = Field(None, ge=-MAX_ID - 1, le=MAX_ID)
+    destination_id: int = Field(ge=1, le=MAX_ID, description="where it writes")
+    schedule: list[ScheduleInput] = Field(
+        default_factory=list, max_length=20, description="when it runs by itself; empty: never"
+    )
+    data_source_settings: list[TransferSettingInput] = Field(
+        default_factory=list,
+        max_length=100,
+        description="what is read, and into which table it is written",
+    )
+    schema_id: int = Field(1, ge=-MAX_ID - 1, le=MAX_ID, description="kept, and given back")
+    accounts: list[KeptObject] = Field(default_factory=list, description="kept, and given back")
+    segments: list[KeptObject] = Field(default_factory=list, description="kept, and given back")
+    notification_recipients: list[str] = Field(
+        default_factory=list, description="addresses; kept, and given back"
+    )
+    transfer_type: int | None = Field(
+        None, ge=-MAX_ID - 1, le=MAX_ID, description="kept, and given back"
+    )
 
     def to_draft(self) -> TransferDraft:
         times = Counter(setting.field_id for setting in self.data_source_settings)
@@ -75,99 +85,103 @@ class TransferBody(Body):
         )
 
 
-class StateBody(Body):
-    transfer_state: Literal["pause", "unpause"]
+class ChangeTransferState(Body):
+    transfer_state: Literal["pause", "unpause"] = Field(description="whether its schedule fires")
 
 
 class TransferNamed(BaseModel):
-    transfer_id: int
-    transfer_name: str
+    transfer_id: int = Field(description="its id")
+    transfer_name: str = Field(description="what it is called")
 
 
-class NamedThing(BaseModel):
-    id: str | int
-    name: str
-    type: str
+class TransferEnd(BaseModel):
+    id: str | int = Field(description="name of the database, or id of the destination")
+    name: str = Field(description="what it is called")
+    type: str = Field(description="which connector")
 
 
 class BackfillStatistics(BaseModel):
-    transfer_backfill_id: int
-    transfer_runs_total: Count
-    transfer_runs_completed: Count
-    transfer_runs_failed: Count
+    transfer_backfill_id: int = Field(description="its id")
+    transfer_runs_total: Count = Field(description="dates that it runs")
+    transfer_runs_completed: Count = Field(description="dates that were delivered")
+    transfer_runs_failed: Count = Field(description="dates that failed")
 
 
 class TransferItem(BaseModel):
-    dwh_transfer_id: int
-    display_name: str
-    external_transfer_id: str
-    status: Literal["active", "paused"]
-    state: Literal["active", "paused"]
-    schedule: str
-    data_source: NamedThing
-    destination: NamedThing
-    accounts: list[str]
-    backfill: BackfillStatistics | None
+    dwh_transfer_id: int = Field(description="its id")
+    display_name: str = Field(description="what it is called")
+    external_transfer_id: str = Field(description="its id, as text")
+    status: Literal["active", "paused"] = Field(description="whether its schedule fires")
+    state: Literal["active", "paused"] = Field(description="whether its schedule fires")
+    schedule: str = Field(description="when it runs by itself, in words")
+    data_source: TransferEnd = Field(description="the database that it reads")
+    destination: TransferEnd = Field(description="where it writes")
+    accounts: list[str] = Field(description="ids of the accounts that were given")
+    backfill: BackfillStatistics | None = Field(description="the one that is under way")
     run_date: DayText | None = Field(None, description="the day of the last run; absent: none yet")
 
 
 class ScheduleAnswer(BaseModel):
-    run_interval: Interval
-    run_hour: int | None = None
-    refresh_window: int | None = None
-    run_weekday: int | None = None
-    run_day: int | None = None
+    run_interval: Interval = Field(description="how often it runs")
+    run_hour: int | None = Field(None, description="0 to 23, UTC")
+    refresh_window: int | None = Field(
+        None, description="how many dates before today are run again"
+    )
+    run_weekday: int | None = Field(None, description="1 Monday to 7 Sunday")
+    run_day: int | None = Field(None, description="1 to 31; the last day of a shorter month")
 
 
-class SettingValue(BaseModel):
-    field_id: str
-    value: Scalar
+class TransferSettingAnswer(BaseModel):
+    field_id: str = Field(description="its name")
+    value: Scalar = Field(description="what it is set to")
 
 
-class DataSourceAnswer(BaseModel):
-    data_source_id: str
-    service_name: str
-    service_provider: str
-    settings: list[SettingValue]
+class TransferSourceAnswer(BaseModel):
+    data_source_id: str = Field(description="name of the database")
+    service_name: str = Field(description="what its system is called")
+    service_provider: str = Field(description="which connector")
+    settings: list[TransferSettingAnswer] = Field(
+        description="what is read, and into which table it is written"
+    )
 
 
-class Recipient(BaseModel):
-    email: str
+class NotificationRecipient(BaseModel):
+    email: str = Field(description="as it was given")
 
 
 class TransferAnswer(BaseModel):
-    transfer_id: int
-    display_name: str
-    schema_id: int
-    destination_id: int
-    accounts: list[dict[str, Any]]
-    segments: list[dict[str, Any]]
-    schedule: list[ScheduleAnswer]
-    data_source: DataSourceAnswer
-    notification_recipients: list[Recipient]
-    external_url: str | None
+    transfer_id: int = Field(description="its id")
+    display_name: str = Field(description="what it is called")
+    schema_id: int = Field(description="as it was given")
+    destination_id: int = Field(description="where it writes")
+    accounts: list[dict[str, Any]] = Field(description="as they were given")
+    segments: list[dict[str, Any]] = Field(description="as they were given")
+    schedule: list[ScheduleAnswer] = Field(description="when it runs by itself")
+    data_source: TransferSourceAnswer = Field(description="the database that it reads")
+    notification_recipients: list[NotificationRecipient] = Field(description="as they were given")
+    external_url: str | None = Field(description="always null")
     # ours
-    state: Literal["active", "paused"]
-    transfer_type: int | None
+    state: Literal["active", "paused"] = Field(description="whether its schedule fires")
+    transfer_type: int | None = Field(description="as it was given")
 
 
-class StateAnswer(BaseModel):
-    result: bool
-    state: Literal["ACTIVE", "PAUSED"]
+class TransferStateAnswer(BaseModel):
+    result: bool = Field(description="it is so")
+    state: Literal["ACTIVE", "PAUSED"] = Field(description="whether its schedule fires")
 
 
-class ProblemAnswer(BaseModel):
-    field_id: str
-    error_code: str
-    message: str  # ours
+class TransferProblemAnswer(BaseModel):
+    field_id: str = Field(description="what is wrong")
+    error_code: str = Field(description="why, as a word")
+    message: str = Field(description="why, in a sentence")  # ours
 
 
-class ValidationAnswer(BaseModel):
-    is_valid: bool
-    errors: list[ProblemAnswer]
+class TransferValidationAnswer(BaseModel):
+    is_valid: bool = Field(description="whether it would be accepted")
+    errors: list[TransferProblemAnswer] = Field(description="everything that would be refused")
 
 
-TransferParam = Annotated[TransferBody, body_of(TransferBody)]
+TransferParam = Annotated[TransferInput, body_of(TransferInput)]
 
 
 @router.get(
@@ -199,7 +213,7 @@ def create_transfer(
 @router.post("/transfers/validations", tags=["transfers"], **needs(Scope.TRANSFERS_WRITE))
 def validate_transfer(
     team_id: Id, body: TransferParam, caller: CallerParam, service: ServiceParam
-) -> ValidationAnswer:
+) -> TransferValidationAnswer:
     """Everything that creating it would refuse. Without an envelope, as the client reads it."""
     return _show_validation(service, caller.team_id, body, None)
 
@@ -243,14 +257,14 @@ def delete_transfer(
 def change_transfer_state(
     team_id: Id,
     transfer_id: Id,
-    body: Annotated[StateBody, body_of(StateBody)],
+    body: Annotated[ChangeTransferState, body_of(ChangeTransferState)],
     caller: CallerParam,
     service: ServiceParam,
-) -> StateAnswer:
+) -> TransferStateAnswer:
     """Whether its schedule fires. Without an envelope."""
     paused = body.transfer_state == "pause"
     changed = service.transfers.set_paused(caller.team_id, transfer_id, paused)
-    return StateAnswer(result=True, state="PAUSED" if changed.paused else "ACTIVE")
+    return TransferStateAnswer(result=True, state="PAUSED" if changed.paused else "ACTIVE")
 
 
 @router.post(
@@ -258,19 +272,19 @@ def change_transfer_state(
 )
 def validate_transfer_update(
     team_id: Id, transfer_id: Id, body: TransferParam, caller: CallerParam, service: ServiceParam
-) -> ValidationAnswer:
+) -> TransferValidationAnswer:
     """Everything that updating it would refuse. Without an envelope."""
     return _show_validation(service, caller.team_id, body, transfer_id)
 
 
 def _show_validation(
-    service: Service, team_id: int, body: TransferBody, transfer_id: int | None
-) -> ValidationAnswer:
+    service: Service, team_id: int, body: TransferInput, transfer_id: int | None
+) -> TransferValidationAnswer:
     problems = service.transfers.examine(team_id, body.to_draft(), transfer_id)
-    return ValidationAnswer(
+    return TransferValidationAnswer(
         is_valid=not problems,
         errors=[
-            ProblemAnswer(field_id=item.field, error_code=item.code, message=item.message)
+            TransferProblemAnswer(field_id=item.field, error_code=item.code, message=item.message)
             for item in problems
         ],
     )
@@ -289,8 +303,8 @@ def _show_item(listed: ListedTransfer) -> TransferItem:
         status=state,
         state=state,
         schedule=describe_schedule(transfer.schedule),
-        data_source=NamedThing(id=database.name, name=database.name, type=database.type),
-        destination=NamedThing(id=destination.id, name=destination.name, type=destination.type),
+        data_source=TransferEnd(id=database.name, name=database.name, type=database.type),
+        destination=TransferEnd(id=destination.id, name=destination.name, type=destination.type),
         accounts=[
             str(account["account_id"])
             for account in transfer.extra.get("accounts", [])
@@ -320,14 +334,14 @@ def _show_transfer(view: TransferView) -> TransferAnswer:
         schedule=[
             ScheduleAnswer(**entry.model_dump(exclude_none=True)) for entry in transfer.schedule
         ],
-        data_source=DataSourceAnswer(
+        data_source=TransferSourceAnswer(
             data_source_id=database.name,
             service_name=view.source.title,
             service_provider=database.type,
             settings=list(_settings(transfer)),
         ),
         notification_recipients=[
-            Recipient(email=email) for email in extra.get("notification_recipients", [])
+            NotificationRecipient(email=email) for email in extra.get("notification_recipients", [])
         ],
         external_url=None,
         state="paused" if transfer.paused else "active",
@@ -335,10 +349,10 @@ def _show_transfer(view: TransferView) -> TransferAnswer:
     )
 
 
-def _settings(transfer: Transfer) -> Iterator[SettingValue]:
+def _settings(transfer: Transfer) -> Iterator[TransferSettingAnswer]:
     for name in FIELDS:
         value = getattr(transfer, name)
         if name == "columns":
             value = ", ".join(value)
         if value not in (None, ""):
-            yield SettingValue(field_id=name, value=value)
+            yield TransferSettingAnswer(field_id=name, value=value)
