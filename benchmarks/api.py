@@ -102,7 +102,6 @@ def _list(refill: RefillServer) -> float:
                 pipeline_id=sink,
                 pipeline_name="listed",
                 spec=spec,
-                table=table,
                 holds=(table,),
             )
         )

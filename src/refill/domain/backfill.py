@@ -108,7 +108,6 @@ class Backfill:
     origin: Origin = Origin.REQUEST
     status: Status = Status.CREATED
     spec: Spec
-    table: str | None = None  # "schema.name", sinks
     range_start: date | None = None
     range_end: date | None = None
     order: Order = Order.NEWEST_FIRST

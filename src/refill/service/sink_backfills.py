@@ -80,9 +80,10 @@ class SinkWords:
     """How users of sinks are told no."""
 
     def in_the_way(self, wanted: NewBackfill | Backfill, other: Backfill) -> Conflict:
+        table, state = wanted.spec.read.name, State.of(other.status).value
         return Conflict(
-            f"a backfill of {wanted.table} is already under way for this sink: {other.uid}, which "
-            f"is {State.of(other.status).value}; wait for it or cancel it first",
+            f"a backfill of {table} is already under way for this sink: {other.uid}, which is "
+            f"{state}; wait for it or cancel it first",
             field="table",
             other=other,
         )
@@ -253,7 +254,6 @@ class SinkBackfills:
             pipeline_id=sink.id,
             pipeline_name=sink.name,
             spec=spec,
-            table=table,
             # the limit is the backfill's: one pack at a time keeps to it
             max_concurrent=1 if request.max_rows_per_second else None,
             reason=request.reason,

@@ -1,9 +1,8 @@
 """The engine: packs on Spark, from as many threads as the worker has slots."""
 
-import importlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Connector, Context
@@ -16,24 +15,12 @@ from refill.spark.lane_fused import run_fused
 from refill.spark.lane_sql import SqlLane
 from refill.spark.session import SparkLink, ignore_pandas_warning, open_link
 from refill.spark.tracebacks import missing_in
+from refill.spark.warm_up import WarmUp
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
-
-# what a fresh Python worker spends its first second importing
-_HEAVY = (
-    "pyarrow.parquet",
-    "pyarrow.compute",
-    "polars",
-    "adbc_driver_postgresql.dbapi",
-    "refill.connectors.files.formats",
-    "refill.connectors.files.sink",
-    "refill.connectors.postgres.source",
-    "refill.connectors.postgres.values",
-    "refill.spark.lane_sql",
-)
 
 
 class SparkEngine:
@@ -45,6 +32,7 @@ class SparkEngine:
         self._link: SparkLink | None = None
         self._starting = threading.Lock()
         self._cancelled: set[str] = set()
+        self._warm_up = WarmUp(connectors.values())
 
     def start(self) -> None:
         with self._starting:
@@ -117,7 +105,7 @@ class SparkEngine:
         ignore_pandas_warning()
         cores = link.cores()
         # tasks that wait a moment, so that each lands in a Python worker of its own
-        link.session.range(0, cores, 1, cores).mapInArrow(_warm_up, "done boolean").collect()
+        link.session.range(0, cores, 1, cores).mapInArrow(self._warm_up, "done boolean").collect()
 
     def stop(self) -> None:
         link, self._link = self._link, None
@@ -133,22 +121,3 @@ class SparkEngine:
         if type_name not in self._connectors:
             raise Misconfigured(f"There is no connector {type_name!r} here; install its extra.")
         return self._connectors[type_name]
-
-
-def _warm_up(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-    import gc
-    import time
-
-    import pyarrow as pa
-
-    for _ in batches:
-        pass
-    for name in _HEAVY:
-        try:
-            importlib.import_module(name)
-        except ImportError:  # an extra that is not installed
-            continue
-    # what was imported stays: the collector need not walk it again and again under the data
-    gc.freeze()
-    time.sleep(0.05)
-    yield pa.RecordBatch.from_pydict({"done": [True]})

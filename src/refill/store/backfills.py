@@ -218,9 +218,10 @@ def _waiting(row: sa.RowMapping) -> Status:
 
 
 def _held(holder: CountedBackfill) -> Conflict:
-    what = f"table {holder.table}" if holder.table else "some of these dates"
+    is_sinks = holder.kind is Kind.SINK
+    what = f"table {holder.spec.read.name}" if is_sinks else "some of these dates"
     return Conflict(
-        f"Backfill {holder.uid if holder.kind is Kind.SINK else holder.id} is {holder.status} and "
+        f"Backfill {holder.uid if is_sinks else holder.id} is {holder.status} and "
         f"covers {what}: wait for it to end, or cancel it.",
         other=holder,
     )
@@ -260,7 +261,6 @@ def _values(new: NewBackfill, now: int) -> dict[str, Any]:
         "origin": new.origin.value,
         "status": Status.CREATED.value,
         "spec": spec_to_json(new.spec),
-        "table": new.table,
         "range_start": new.range_start and new.range_start.isoformat(),
         "range_end": new.range_end and new.range_end.isoformat(),
         "order": new.order.value,

@@ -40,7 +40,6 @@ class NewBackfill:
     pipeline_name: str
     origin: Origin = Origin.REQUEST
     spec: Spec
-    table: str | None = None
     range_start: date | None = None
     range_end: date | None = None
     order: Order = Order.NEWEST_FIRST

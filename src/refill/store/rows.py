@@ -145,7 +145,6 @@ def _backfill_fields(row: AnyRow) -> dict[str, Any]:
         origin=Origin(row["origin"]),
         status=Status(row["status"]),
         spec=spec_of(row["spec"]),
-        table=row["table"],
         range_start=_date_or_none(row["range_start"]),
         range_end=_date_or_none(row["range_end"]),
         order=Order(row["order"]),

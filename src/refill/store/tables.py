@@ -178,7 +178,6 @@ backfills = Table(
     Column("origin", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("spec", Text, nullable=False),
-    Column("table", Text),
     Column("range_start", Text),
     Column("range_end", Text),
     Column("order", Text, nullable=False),

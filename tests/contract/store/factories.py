@@ -144,7 +144,6 @@ def new_sink_backfill(**changes: Any) -> NewBackfill:
         "pipeline_id": "sink-1",
         "pipeline_name": "orders-out",
         "spec": make_spec(),
-        "table": "public.orders",
         "holds": ("public.orders",),
         "created_user_id": 1,
     }

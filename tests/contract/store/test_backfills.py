@@ -76,7 +76,7 @@ def test_a_table_that_is_held_is_a_conflict_that_names_the_holder(store: Store) 
     assert caught.value.other == first
     assert store.find_holder(Kind.SINK, "sink-1", ["public.orders"]) == first
     # another table of the sink, and the same table of another sink, are free
-    store.insert_backfill(new_sink_backfill(table="public.a", holds=("public.a",)))
+    store.insert_backfill(new_sink_backfill(holds=("public.a",)))
     store.insert_backfill(new_sink_backfill(pipeline_id="sink-2"))
     assert store.find_holder(Kind.SINK, "sink-3", ["public.orders"]) is None
 

@@ -106,7 +106,6 @@ class Bed:
                 database_id=database.id,
                 destination_id=destination.id,
                 destination_table="rows",
-                table=TABLE.full_name,
                 date_column="day",
                 created_at=NOW,
                 created_user_id=1,

@@ -17,7 +17,7 @@ def claim_all(bed: Bed, backfill: Backfill, lease_seconds: float = SECONDS) -> l
     slices = [
         PlannedSlice(
             extent=KeyRange(lower=(str(ROWS * number),), upper=(str(ROWS * (number + 1)),)),
-            target=f"sink:{backfill.spec.sink_id}/{backfill.table}",
+            target=f"sink:{backfill.spec.sink_id}/{backfill.spec.read.name}",
         )
         for number in range(SLICES)
     ]

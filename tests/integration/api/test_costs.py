@@ -44,7 +44,6 @@ def add_backfills(server: Running, sink: dict[str, str], count: int) -> None:
                 pipeline_id=sink["id"],
                 pipeline_name=sink["name"],
                 spec=spec,
-                table=table,
                 holds=(table,),
             )
         )

@@ -57,7 +57,6 @@ def backfill_to(bed: InlineBed, kafka: KafkaServer, topic: str) -> Backfill:
             pipeline_id=sink.id,
             pipeline_name=sink.name,
             spec=spec,
-            table=TABLE.full_name,
             holds=(TABLE.full_name,),
             seals=True,
         )

@@ -47,6 +47,11 @@ CONNECTOR = Connector(
         "once all of them are there"
     ),
     seals=frozenset({Kind.SINK}),
+    heavy_modules=(
+        "pyarrow.parquet",
+        "refill.connectors.files.formats",
+        "refill.connectors.files.sink",
+    ),
     alone_at="path",
     open_sink=_open_sink,
 )

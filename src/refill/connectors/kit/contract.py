@@ -231,6 +231,9 @@ class Connector:
     driver: str | None = None
     extra: str | None = None  # the extra of the distribution that brings the driver
     distribution: str = OURS  # for those of other packages the registry knows it
+    # what its first use in a task imports, by far the most of what a small slice takes: loaded
+    # ahead, where it is installed
+    heavy_modules: tuple[str, ...] = ()
     # the SQL that its queries are in, by the parser's name for it; None: it takes no queries
     query_dialect: str | None = None
     open_source: Callable[[Any, Context], Source] | None = None  # (options, context)

@@ -37,6 +37,11 @@ CONNECTOR = Connector(
     target_of=target_of,
     guarantee=Guarantee.REPLACE,
     guarantee_note="a slice is one transaction together with its receipt row",
+    heavy_modules=(
+        "adbc_driver_postgresql.dbapi",
+        "refill.connectors.postgres.source",
+        "refill.connectors.postgres.values",
+    ),
     query_dialect="postgres",
     open_source=open_source,
     open_sink=open_sink,

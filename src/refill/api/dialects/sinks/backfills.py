@@ -228,7 +228,7 @@ def show_backfill(service: Service, backfill: CountedBackfill) -> SinkBackfillAn
     return SinkBackfillAnswer(
         id=backfill.uid,
         state=State.of(backfill.status).value,
-        table=backfill.table or "",
+        table=backfill.spec.read.name,
         sink_consumer=backfill.pipeline_name,
         sort_column=",".join(backfill.sort_columns) or None,
         rows_initial_count=initial,

@@ -50,6 +50,7 @@ def upgrade() -> None:
     _rewrite(connection, "databases", ("catalogue",), _catalogue)
     _rewrite(connection, "transfers", ("definition",), _definition)
     _rewrite(connection, "backfills", ("spec", "kind", "pipeline_id"), _spec)
+    op.drop_column("backfills", "table")  # what is read says it
     _rewrite(connection, "slices", ("extent",), _extent, where="extent LIKE '%\"ctid\"%'")
 
 
