@@ -106,6 +106,7 @@ class Bed:
                 database_id=database.id,
                 destination_id=destination.id,
                 destination_table="rows",
+                table=TABLE.full_name,
                 date_column="day",
                 created_at=NOW,
                 created_user_id=1,
@@ -191,7 +192,6 @@ class Bed:
                     "uid": str(uuid4()),
                     "team_id": 1,
                     "pipeline_name": "rows out",
-                    "table": TABLE.full_name,
                     "holds": (TABLE.full_name,),
                     **changes,
                 }

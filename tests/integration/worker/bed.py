@@ -108,6 +108,7 @@ class Bed:
                 database_id=database.id,
                 destination_id=destination.id,
                 destination_table="rows",
+                table="public.rows",
                 date_column="day",
                 created_at=NOW,
                 created_user_id=1,
