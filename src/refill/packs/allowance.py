@@ -6,7 +6,7 @@ from refill.connectors.kit.contract import Job
 from refill.domain.slice import Receipt
 
 
-class Allowance:
+class RejectAllowance:
     """`max_rejects` is the backfill's: each slice of a pack gets what the earlier ones left."""
 
     def __init__(self, job: Job) -> None:

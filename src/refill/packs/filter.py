@@ -12,7 +12,7 @@ from refill.connectors.kit.fields import FieldNote, note_of
 from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.pipeline import Condition, Operator
 from refill.domain.table import Comparison, Family
-from refill.planning.filters import NULL_TESTS, Value, read_values
+from refill.planning.conditions import NULL_TESTS, Value, read_values
 
 # the stubs know none of the overloads used here
 pa: Any = pyarrow

@@ -11,7 +11,7 @@ import pyarrow as pa
 from refill.connectors.kit.contract import Connector, Sink, Source
 from refill.domain.slice import Dated, Outcome, Receipt, Ticket
 from refill.domain.spec import KeyedRead
-from refill.packs.allowance import Allowance
+from refill.packs.allowance import RejectAllowance
 from refill.packs.assignment import Assignment
 from refill.packs.faults import failure, without_work
 from refill.packs.filter import Filter
@@ -41,7 +41,7 @@ class PackRun:
     ) -> None:
         self._assignment = assignment
         self._spec = assignment.job.spec
-        self._allowance = Allowance(assignment.job)
+        self._allowance = RejectAllowance(assignment.job)
         self._source = source
         self._sink = sink
         self._check = check

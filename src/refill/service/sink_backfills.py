@@ -12,7 +12,7 @@ from refill.domain.pipeline import Database, Kind, Selection, Sink
 from refill.domain.slice import Reject, Slice
 from refill.domain.spec import KeyedRead, SinkSpec
 from refill.domain.table import Table, TableKind
-from refill.planning.filters import check_filter
+from refill.planning.conditions import check_filter
 from refill.planning.freeze import freeze_keyed
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_table
 from refill.service.backfills import Backfills

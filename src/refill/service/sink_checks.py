@@ -6,7 +6,7 @@ from refill.connectors.kit.contract import Connector
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Database, Operator, Sink
 from refill.domain.table import Table
-from refill.planning.filters import check_filter
+from refill.planning.conditions import check_filter
 from refill.service.catalogue import Catalogue, pick
 from refill.service.selection import covers, full_name, named_tables, overlap
 from refill.store.port import PipelineStore

@@ -15,7 +15,7 @@ from refill.domain.errors import EngineUnavailable, Invalid, TransformFailed
 from refill.domain.slice import Fault, Outcome, Receipt, Ticket
 from refill.domain.spec import SinkSpec, Spec
 from refill.guards.transform import check_transform
-from refill.packs.allowance import Allowance
+from refill.packs.allowance import RejectAllowance
 from refill.packs.assignment import Assignment
 from refill.packs.faults import failure, fault_of, without_work
 from refill.packs.filter import Filter
@@ -64,7 +64,7 @@ class SqlLane:
         except Exception as exc:
             return [failure(ticket, exc) for ticket in assignment.tickets]
         receipts: list[Receipt] = []
-        allowance = Allowance(assignment.job)
+        allowance = RejectAllowance(assignment.job)
         session = self._link.new_session()
         deadline = time.monotonic() + assignment.seconds_budget
         with self._link.tagged(session, assignment.pack_id):

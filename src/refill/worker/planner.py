@@ -11,7 +11,7 @@ from refill.domain.slice import Dated, Extent
 from refill.domain.spec import KeyedRead, QueryRead, SinkSpec, Spec, TransferSpec
 from refill.domain.table import Keyless
 from refill.packs.pool import Pool, source_of
-from refill.planning.filters import check_filter
+from refill.planning.conditions import check_filter
 from refill.planning.freeze import freeze_keyed, freeze_named
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_dates, plan_table
 from refill.store.port import WorkStore

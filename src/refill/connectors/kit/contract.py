@@ -185,7 +185,7 @@ class Sink(ABC):
         """Every slice is done: the last step (a pointer, a marker). Safe to do again."""
 
     def discard(self, job: Job) -> None:  # noqa: B027
-        """The backfill was cancelled or failed for good: removes what was never visible."""
+        """The backfill was cancelled: removes what was never visible."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -6,7 +6,7 @@ import pytest
 
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Operator
-from refill.planning.filters import check_filter
+from refill.planning.conditions import check_filter
 from tests.specs import pg_column
 
 COLUMNS = [
