@@ -93,7 +93,7 @@ def can_refuse(bed: "type[SinkBed]") -> bool:
 class SinkBed(ABC):
     """One sink on a real system, empty when the test begins.
 
-    `request` gives access to fixtures: `request.getfixturevalue("postgres_url")`.
+    A system that is a server names its `fixture`; `server_of` is what that gives.
     """
 
     name: ClassVar[str]
@@ -101,6 +101,7 @@ class SinkBed(ABC):
     kind: ClassVar[Kind] = Kind.SINK
     # an endpoint that cannot tell a repeat from a row may let the suite ask for less
     guarantee: ClassVar[Guarantee | None] = None  # None: what the connector declares
+    fixture: ClassVar[str | None] = None  # of the server that it needs
 
     def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
         self.request = request
@@ -137,6 +138,10 @@ class SinkBed(ABC):
         """After the test."""
 
     # from here on nothing is meant to be overridden
+
+    def server_of(self) -> Any:
+        assert self.fixture is not None
+        return self.request.getfixturevalue(self.fixture)
 
     @property
     def promise(self) -> Guarantee:
