@@ -2,7 +2,7 @@
 #   make demo    watch a table and a year of dates being backfilled   (ARGS="--exit" ends by itself)
 #   make quick   the tests that need no JVM and no server: about a minute, the loop to work in
 #   make test    all tests; those of servers that are not here are skipped and named
-#   make check   ruff, mypy, import-linter
+#   make check   ruff, mypy, import-linter, vulture
 #   make bench   the benchmarks, beside what people use today         (ARGS="--only parquet")
 
 SHELL := /bin/sh
@@ -35,6 +35,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/dead_code.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
