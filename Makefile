@@ -1,7 +1,8 @@
 # From a bare clone: Python 3.11 or newer and a package index, nothing else.
 #   make demo    watch a table and a year of dates being backfilled   (ARGS="--exit" ends by itself)
-#   make test    the tests; those of servers that are not here are skipped and named
-#   make check   ruff, mypy, import-linter
+#   make quick   the tests that need no JVM and no server: about a minute, the loop to work in
+#   make test    all tests; those of servers that are not here are skipped and named
+#   make check   ruff, mypy, import-linter, vulture
 #   make bench   the benchmarks, beside what people use today         (ARGS="--only parquet")
 
 SHELL := /bin/sh
@@ -15,10 +16,16 @@ INSTALL = VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(UV) pip install --quiet
 COMPILED = --compile-bytecode
 ARGS ?=
 
-.PHONY: demo test check bench format picture requirements clean
+.PHONY: demo quick test check bench format picture requirements clean
 
 demo: $(VENV)/.run
 	$(BIN)/refill demo $(ARGS)
+
+# In memory, where there is a place for it: a disk takes longer than what is tested.
+quick: $(VENV)/.dev
+	PYTEST_DEBUG_TEMPROOT="$$(test -w /dev/shm && echo /dev/shm || echo "$${TMPDIR:-/tmp}")" \
+		$(BIN)/pytest tests/unit tests/contract -m "not (spark or postgres or server)" \
+		-o tmp_path_retention_policy=failed $(ARGS)
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(ARGS)
@@ -28,6 +35,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/dead_code.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -6,14 +6,21 @@ from collections.abc import Iterator
 import pytest
 
 from tests.absent import pytest_terminal_summary
-from tests.order import pytest_collection_modifyitems
+from tests.marks import mark_needs
+from tests.order import sort_suites
 from tests.servers.brokers import kafka, nats_server, rabbitmq, redis_server  # noqa: F401
 from tests.servers.postgres import PostgresServer, running_postgres
 
-__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]  # hooks that pytest finds
+__all__ = ["pytest_terminal_summary"]  # a hook that pytest finds
 
 # A test's Spark lives for seconds: compiling for a long life takes half of the CPU of its start.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_needs(items)
+    sort_suites(items)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 SUITES = ("unit", "contract", "integration", "acceptance", "browser", "faults")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def sort_suites(items: list[pytest.Item]) -> None:
     """Sorts by suite only: within one, the order stays pytest's own."""
     items.sort(key=lambda item: _rank(item.path))
 

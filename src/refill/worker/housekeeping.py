@@ -15,7 +15,8 @@ from refill.worker.snapshots import Snapshots
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 5.0
+TICK_SECONDS = 0.5
+LOOK_SECONDS = 5.0  # between two turns of a chore
 # Spark ends a Python worker after a minute without work
 WARM_AFTER_SECONDS = 40.0
 
@@ -54,7 +55,7 @@ class Housekeeping:
         ]
 
     def run(self, ended: threading.Event) -> None:
-        while not ended.wait(0.5):
+        while not ended.wait(TICK_SECONDS):
             for chore in self._chores:
                 now = time.monotonic()
                 if now < chore.due or ended.is_set():

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from refill.connectors.kit.contract import Context, Guarantee, Job, Sink, Written
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.connectors.postgres.values import schema_of
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, KeyRange, Outcome, Receipt, Ticket
@@ -68,7 +68,7 @@ def for_beds(applies: Callable[["type[SinkBed]"], bool]) -> Callable[[Test], Tes
 
 
 def promise_of(bed: "type[SinkBed]") -> Guarantee:
-    declared = bed.guarantee or get_connector(bed.connector_type).guarantee
+    declared = bed.guarantee or load_connectors()[bed.connector_type].guarantee
     assert declared is not None
     return declared
 
@@ -93,7 +93,7 @@ def can_refuse(bed: "type[SinkBed]") -> bool:
 class SinkBed(ABC):
     """One sink on a real system, empty when the test begins.
 
-    `request` gives access to fixtures: `request.getfixturevalue("postgres_url")`.
+    A system that is a server names its `fixture`; `server_of` is what that gives.
     """
 
     name: ClassVar[str]
@@ -101,6 +101,7 @@ class SinkBed(ABC):
     kind: ClassVar[Kind] = Kind.SINK
     # an endpoint that cannot tell a repeat from a row may let the suite ask for less
     guarantee: ClassVar[Guarantee | None] = None  # None: what the connector declares
+    fixture: ClassVar[str | None] = None  # of the server that it needs
 
     def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
         self.request = request
@@ -138,6 +139,10 @@ class SinkBed(ABC):
 
     # from here on nothing is meant to be overridden
 
+    def server_of(self) -> Any:
+        assert self.fixture is not None
+        return self.request.getfixturevalue(self.fixture)
+
     @property
     def promise(self) -> Guarantee:
         return promise_of(type(self))
@@ -148,7 +153,7 @@ class SinkBed(ABC):
         return fences(type(self))
 
     def open(self, options: Mapping[str, Any] | None = None) -> Sink:
-        connector = get_connector(self.connector_type)
+        connector = load_connectors()[self.connector_type]
         assert connector.open_sink is not None
         model = connector.options_model.model_validate(
             self.options() if options is None else options
@@ -156,7 +161,7 @@ class SinkBed(ABC):
         return connector.open_sink(model, self.context)
 
     def job(self, backfill_id: int = 1, **changes: Any) -> Job:
-        connector = get_connector(self.connector_type)
+        connector = load_connectors()[self.connector_type]
         frozen = {k: v for k, v in self.options().items() if k not in connector.options_model.live}
         fields: dict[str, Any] = {
             "database_id": "11111111-1111-4111-8111-111111111111",

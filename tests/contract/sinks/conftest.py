@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.sinks.bed import SinkBed
 from tests.contract.sinks.discovery import find_beds
+from tests.marks import NEEDS
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -14,7 +15,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "bed" in metafunc.fixturenames:
         applies = getattr(metafunc.function, "applies_to", lambda bed: True)
         chosen = [bed for bed in find_beds() if applies(bed)]
-        metafunc.parametrize("bed", chosen, ids=[bed.name for bed in chosen], indirect=True)
+        metafunc.parametrize("bed", [_param(bed) for bed in chosen], indirect=True)
+
+
+def _param(bed: type[SinkBed]) -> object:
+    marks = [getattr(pytest.mark, NEEDS[bed.fixture])] if bed.fixture else []
+    return pytest.param(bed, id=bed.name, marks=marks)
 
 
 @pytest.fixture

@@ -31,10 +31,10 @@ def die_while_writing(
 
 
 def main() -> None:
-    from refill.connectors.kit.registry import get_connector
+    from refill.connectors.kit.registry import load_connectors
 
     connector_type, options, context, job, ticket, batches = pickle.load(sys.stdin.buffer)
-    connector = get_connector(connector_type)
+    connector = load_connectors()[connector_type]
     assert connector.open_sink is not None
     sink = connector.open_sink(connector.options_model.model_validate(options), context)
 

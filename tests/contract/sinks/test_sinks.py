@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from refill.connectors.kit.contract import Guarantee, Job, Sink, Written
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
 from refill.domain.slice import Ticket
 from tests.contract.sinks.bed import (
@@ -273,7 +273,7 @@ def test_a_sink_holds_no_more_than_a_few_batches_in_memory(bed: SinkBed) -> None
 def test_discarding_leaves_what_consumers_see(bed: SinkBed) -> None:
     job, sink = bed.job(), bed.open()
     deliver(sink, job, bed.ticket(0), [batch_of(0, 2, "a")])
-    if get_connector(bed.connector_type).seals:
+    if load_connectors()[bed.connector_type].seals:
         sink.seal(job)
     other = bed.job(backfill_id=2)
     ticket = stage(sink, other, bed.ticket(1, fence=2))

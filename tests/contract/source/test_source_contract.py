@@ -12,7 +12,7 @@ import pytest
 
 from refill.connectors.kit.contract import Context, Source
 from refill.connectors.kit.fields import note_of
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import SourceChanged, TransientError
 from refill.domain.slice import Dated, Whole
 from refill.domain.spec import DatedRead, KeyedRead
@@ -37,7 +37,7 @@ class Bed:
     drop_column: Callable[[], object]
 
     def open(self, options: dict[str, Any] | None = None) -> Source:
-        connector = get_connector(self.type)
+        connector = load_connectors()[self.type]
         assert connector.open_source is not None
         parsed = connector.options_model(**(options or self.options))
         # as they travel to a task

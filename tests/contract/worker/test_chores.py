@@ -22,7 +22,8 @@ class CountingEngine(InProcessEngine):
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(housekeeping, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(housekeeping, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(reconciler, "LOOK_SECONDS", 0.05)
 
 

@@ -92,7 +92,8 @@ def test_what_another_process_left_to_seal_wakes_nobody_and_is_found(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_module, "SEAL_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(housekeeping, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(housekeeping, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(housekeeping, "LOOK_SECONDS", 0.0)
     backfill = bed.backfill(seals=True)
     packs = claim_all(bed, backfill)
     with bed.working():

@@ -20,7 +20,7 @@ import pyarrow as pa
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.sink import KafkaSink
 from refill.connectors.kit.envelope import Envelope
-from refill.connectors.kit.json_form import json_lines, record_texts
+from refill.connectors.kit.json_form import json_lines
 from refill.domain.table import Table
 from tests.integration.messages.orders import make_job, make_ticket
 from tests.servers.kafka import running_kafka
@@ -95,7 +95,6 @@ def timed(what: str, rows: int) -> Iterator[None]:
 def measure_encoding(batches: list[pa.RecordBatch], rows: int) -> None:
     job = make_job(table=EVENTS, message=MESSAGE)
     steps: dict[str, Callable[[Envelope, pa.RecordBatch], Any]] = {
-        "records as JSON": lambda envelope, part: record_texts(part),
         "JSON lines": lambda envelope, part: json_lines(part),
         "messages": lambda envelope, part: envelope.wrap(part).values(),
         "messages as what produce_batch takes": lambda envelope, part: handed(envelope, part),

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.sink import QUEUED_ROWS, KafkaSink
 from refill.connectors.kit.contract import Context, Job, Sink
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded, TooManyRejects
 from refill.domain.slice import Ticket
 from tests.integration.messages.orders import SCHEMA, make_job, make_ticket, rows_of
@@ -134,7 +134,7 @@ def test_processes_killed_at_random_deliver_each_row_once(kafka: KafkaServer) ->
 def deliver_and_die(
     hosts: str, topic: str, job: Job, ticket: Ticket, rows: int, kill_at: int | None
 ) -> None:
-    connector = get_connector("kafka")
+    connector = load_connectors()["kafka"]
     assert connector.open_sink is not None
     options = KafkaOptions(hosts=hosts, topic=topic)
     sink: Sink = connector.open_sink(options, Context(team_id=1, files_root="/nowhere"))

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from refill.connectors.kit.contract import Context, Job, Written
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Extent, Ticket
 from refill.domain.table import Table
@@ -40,13 +40,13 @@ def find_table(url: str, name: str, schema: str = "public") -> Table:
 
 
 def open_source(url: str) -> Any:
-    connector = get_connector("postgres")
+    connector = load_connectors()["postgres"]
     assert connector.open_source is not None
     return connector.open_source(connector.options_model.model_validate(options_of(url)), CONTEXT)
 
 
 def open_sink(url: str, **more: Any) -> Any:
-    connector = get_connector("postgres")
+    connector = load_connectors()["postgres"]
     assert connector.open_sink is not None
     model = connector.options_model.model_validate(options_of(url, **more))
     return connector.open_sink(model, CONTEXT)

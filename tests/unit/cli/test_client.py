@@ -41,7 +41,7 @@ class Server:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        self._thread = threading.Thread(target=self._http.serve_forever)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
         self._thread.start()
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ def test_import_linter_keeps_every_system_apart() -> None:
 
 def test_an_unknown_type_names_those_there_are() -> None:
     with pytest.raises(Misconfigured, match="no connector 'carrier_pigeon'; there are: "):
-        registry.get_connector("carrier_pigeon")
+        registry.load_connectors()["carrier_pigeon"]
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def test_another_packages_connector_stands_beside_ours(installed: Path) -> None:
     registry.load_connectors.cache_clear()
     install(installed)
     assert set(registry.load_connectors()) == {*ours, "pigeon"}
-    assert registry.get_connector("pigeon").distribution == "refill-pigeons"
-    assert registry.get_connector("files").distribution == "refill-backfills"
+    assert registry.load_connectors()["pigeon"].distribution == "refill-pigeons"
+    assert registry.load_connectors()["files"].distribution == "refill-backfills"
     assert registry.requirement_of("refill_pigeons.loft") == "refill-pigeons"
 
 
@@ -149,7 +149,7 @@ def test_a_connector_that_does_not_keep_its_word_is_refused(
 def test_a_missing_driver_says_what_to_install_and_whose_it_is(installed: Path) -> None:
     needy = PIGEON.replace("is_sink", "driver='a_driver_of_nobody', extra='wings', is_sink")
     install(installed, module=needy)
-    connector = registry.get_connector("pigeon")
+    connector = registry.load_connectors()["pigeon"]
     assert connector.open_sink is not None
     with pytest.raises(Misconfigured, match=r"pip install 'refill-pigeons\[wings\]'"):
         connector.open_sink(Options(), Context(team_id=1, files_root="/nowhere"))

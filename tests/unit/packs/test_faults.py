@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refill.connectors.kit.contract import Context
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import Misconfigured, SinkRefused, SourceUnavailable
 from refill.packs.faults import fault_of
 from refill.packs.run import run_pack
@@ -71,7 +71,7 @@ def test_what_is_unknown_may_pass() -> None:
 def test_a_slice_without_its_sinks_driver_fails_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_name: str, options: dict[str, str]
 ) -> None:
-    sink = get_connector(type_name)
+    sink = load_connectors()[type_name]
     assert sink.driver is not None
     for module in [*sys.modules]:
         if module.partition(".")[0] == sink.driver:

@@ -49,10 +49,6 @@ def load_connectors() -> Mapping[str, Connector]:
     return MappingProxyType(Connectors(sorted(found.items())))
 
 
-def get_connector(type_name: str) -> Connector:
-    return load_connectors()[type_name]
-
-
 def requirement_of(module: str) -> str | None:
     """What pip installs to bring a module that a connector is in, or that it drives its system
     with; None where no connector says so."""

@@ -40,7 +40,6 @@ class PostgresSource(Source):
         self, options: PostgresOptions, context: Context, *, batch_bytes: int = BATCH_BYTES
     ) -> None:
         self._options = options
-        self._context = context
         self._batch_bytes = batch_bytes
         self._arrow: ArrowSession | None = None
         self._open_stream: ArrowStream | None = None

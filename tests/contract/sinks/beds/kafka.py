@@ -11,13 +11,14 @@ from tests.servers.read_committed import read_committed
 
 
 class KafkaBed(SinkBed):
+    fixture = "kafka"
     name = "kafka"
     connector_type = "kafka"
     server: KafkaServer
     topic: str
 
     def start(self) -> None:
-        self.server = self.request.getfixturevalue("kafka")
+        self.server = self.server_of()
         self.topic = self.server.create_topic()
 
     def options(self) -> Mapping[str, Any]:

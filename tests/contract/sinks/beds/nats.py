@@ -20,11 +20,12 @@ SUBJECT = "sequin.shop.public.orders.read"
 
 
 class _Nats(SinkBed):
+    fixture = "nats_server"
     connector_type = "nats"
     server: NatsServer
 
     def start(self) -> None:
-        self.server = self.request.getfixturevalue("nats_server")
+        self.server = self.server_of()
 
     def options(self) -> Mapping[str, Any]:
         server = self.server

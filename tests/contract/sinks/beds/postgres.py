@@ -12,11 +12,12 @@ from tests.servers.postgres import free_port
 
 
 class _Postgres(SinkBed):
+    fixture = "postgres_url"
     connector_type = "postgres"
     columns = ("id", "note", "day")
 
     def start(self) -> None:
-        self.url = self.request.getfixturevalue("postgres_url")
+        self.url = self.server_of()
 
     def options(self) -> Mapping[str, Any]:
         parts = urlsplit(self.url)

@@ -13,12 +13,13 @@ from tests.servers.rabbitmq import RabbitServer
 
 
 class RabbitBed(SinkBed):
+    fixture = "rabbitmq"
     name = "rabbitmq"
     connector_type = "rabbitmq"
     server: RabbitServer
 
     def start(self) -> None:
-        self.server = self.request.getfixturevalue("rabbitmq")
+        self.server = self.server_of()
         self.exchange = f"orders-{uuid4().hex[:8]}"
         self._seen: list[Seen] = []
         self._connection = pika.BlockingConnection(

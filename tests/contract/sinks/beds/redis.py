@@ -15,12 +15,13 @@ _DATABASES = itertools.count(1)
 
 
 class _Redis(SinkBed):
+    fixture = "redis_server"
     server: RedisServer
     client: redis.Redis
     more: ClassVar[Mapping[str, Any]] = {}
 
     def start(self) -> None:
-        self.server = self.request.getfixturevalue("redis_server")
+        self.server = self.server_of()
         self.database = next(_DATABASES)
         self.client = redis.Redis(self.server.host, self.server.port, db=self.database)
 

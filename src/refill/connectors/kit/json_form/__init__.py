@@ -6,19 +6,12 @@ Importing this package costs nothing: polars and pyarrow come with the first use
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import polars as pl
     import pyarrow as pa
 
 
-def record_texts(batch: "pa.RecordBatch", timestamp_format: str = "iso8601") -> "pl.Series":
-    """One JSON object per row, its keys in the order of the columns."""
-    from refill.connectors.kit.json_form import records
-
-    return records.assemble(records.record_pieces(batch, timestamp_format), batch.num_rows)
-
-
 def json_lines(batch: "pa.RecordBatch", timestamp_format: str = "iso8601") -> "pa.Buffer":
-    """One JSON object per row, each ended by a line feed, as one run of bytes."""
+    """One JSON object per row, its keys in the order of the columns, each ended by a line feed, as
+    one run of bytes."""
     from refill.connectors.kit.json_form import records
 
     pieces = [*records.record_pieces(batch, timestamp_format), "\n"]
