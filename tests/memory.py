@@ -2,7 +2,7 @@
 
 What it holds outlives its connections, as with a real one. `trouble` makes it fail or stand still;
 its points are "check", "read" (before each batch), "prepare", "stage", "write" (at each batch),
-"written" (after the last one), "publish", "delivered", "seal" and "discard".
+"written" (after the last one), "publish", "delivered", "missing", "seal" and "discard".
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from refill.connectors.kit.contract import (
     Written,
 )
 from refill.domain.errors import SinkUnavailable, SourceUnavailable, Superseded
-from refill.domain.slice import Dated, Extent, KeyRange, NullKeys, Receipt, Ticket
+from refill.domain.slice import Dated, Extent, KeyRange, NullKeys, Receipt, Slice, Ticket
 from refill.domain.spec import KeyedRead, QueryRead, Read
 from refill.domain.table import Column, Family, Table
 from refill.planning.bounds import Bounds
@@ -191,6 +191,11 @@ class MemorySink(Sink):
     def delivered(self, job: Job, tickets: Sequence[Ticket]) -> list[Written | None]:
         self._meet("delivered")
         return [self._found(ticket) for ticket in tickets]
+
+    def missing(self, job: Job, slices: Sequence[Slice]) -> list[Slice]:
+        self._meet("missing")
+        there = {slice_id for slice_id, _ in self._memory.delivered}
+        return [part for part in slices if part.id not in there]
 
     def seal(self, job: Job) -> None:
         self._meet("seal")

@@ -13,6 +13,7 @@ RefillError
 │   ├── StoreBusy
 │   ├── SourceUnavailable
 │   ├── SinkUnavailable
+│   ├── DeliveryLost
 │   └── EngineUnavailable
 ├── TerminalError       pointless to try again before somebody mends it
 │   ├── SourceRefused
@@ -150,6 +151,12 @@ class SinkUnavailable(TransientError):
     """The sink could not be reached, or asked us to come back later."""
 
     code = "sink_unavailable"
+
+
+class DeliveryLost(TransientError):
+    """What a slice had delivered was not there any more when the backfill was to end."""
+
+    code = "delivery_lost"
 
 
 class EngineUnavailable(TransientError):

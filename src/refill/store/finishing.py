@@ -40,7 +40,7 @@ _UPDATE = {
         among(slices.c.state, state),
     )
     .values({name: sa.bindparam(name) for name in _WRITTEN})
-    for state in (SliceState.RUNNING, SliceState.PENDING)
+    for state in (SliceState.RUNNING, SliceState.PENDING, SliceState.COMPLETED)
 }
 
 

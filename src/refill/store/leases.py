@@ -8,9 +8,10 @@ import sqlalchemy as sa
 from refill.domain.backfill import CountedBackfill, Origin, Status
 from refill.domain.errors import Superseded
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import Dated, Fault, SliceState
+from refill.domain.slice import Dated, Fault, Receipt, SliceState
 from refill.domain.spec import Spec, TransferSpec
 from refill.store import changes
+from refill.store.finishing import settle
 from refill.store.part import Part
 from refill.store.records import BackfillClaim, PlannedSlice
 from refill.store.rows import backfill_of, spec_of, spec_to_json
@@ -87,6 +88,16 @@ class Leases(Part):
                 changes.end(connection, row, Status.COMPLETED, now)
             else:
                 changes.update(connection, row["id"], now, **changes.UNLEASED)
+            return changes.load(connection, row["id"])
+
+    def take_back(
+        self, claim: BackfillClaim, lost: Sequence[Receipt], policy: RetryPolicy
+    ) -> CountedBackfill:
+        with self._backend.write() as connection:
+            row = self._held(connection, claim)
+            now = self._backend.now(connection)
+            changes.update(connection, row["id"], now, **changes.UNLEASED)
+            settle(connection, row, lost, policy, self._rng, now, state=SliceState.COMPLETED)
             return changes.load(connection, row["id"])
 
     def _fail_claim(

@@ -240,6 +240,12 @@ class WorkStore(Protocol):
         """A plan that failed, or a seal that was done (`fault` None → COMPLETED) or failed.
         Transient faults within the policy leave it for a later claim, else FAILED."""
 
+    def take_back(
+        self, claim: BackfillClaim, lost: Sequence[Receipt], policy: RetryPolicy
+    ) -> CountedBackfill:
+        """Instead of a seal: completed slices whose delivery is not there any more become pending
+        again, or failed, by the policy, a failure counted for each. The claim ends."""
+
     def heartbeat(
         self,
         worker: str,

@@ -137,7 +137,7 @@ class Worker:
             snapshots=self._snapshots,
             settings=PlanSettings(slots=slots),
         )
-        sealer = Sealer(ends, self._pool)
+        sealer = Sealer(self._store, ends, self._pool)
         runner = PackRunner(
             store=self._store,
             engine=self._engine,
@@ -211,7 +211,16 @@ class Worker:
             self._sealable.set()
 
     def _seal(self, sealer: Sealer, claim: BackfillClaim) -> None:
-        sealer.seal(claim.backfill)
+        lost = sealer.seal(claim.backfill)
+        if lost:
+            self._stored(lambda: self._store.take_back(claim, lost, self._policy))
+            log.warning(
+                "what %d slices had delivered is gone; they go back",
+                len(lost),
+                extra=about("delivery_lost", claim.backfill),
+            )
+            self._wake.set()
+            return
         self._stored(lambda: self._store.end_claim(claim, None, self._policy))
         log.info("sealed", extra=about("sealed", claim.backfill))
 

@@ -7,7 +7,16 @@ import pytest
 from refill.domain.backfill import Origin, Status
 from refill.domain.errors import NotFound, Superseded
 from refill.domain.retry import RetryPolicy
-from refill.domain.slice import Dated, KeyRange, NativeExtent, NullKeys, SliceState, Whole
+from refill.domain.slice import (
+    Dated,
+    KeyRange,
+    NativeExtent,
+    NullKeys,
+    Outcome,
+    Receipt,
+    SliceState,
+    Whole,
+)
 from refill.store.port import Store
 from refill.store.records import BackfillClaim, PackLimits, PlannedSlice
 from tests.contract.store.factories import (
@@ -222,6 +231,39 @@ def test_a_backfill_with_failed_slices_is_not_sealed(store: Store) -> None:
     run_all(store, outcome=failed)
     assert store.get_backfill(1, made.id).status is Status.FAILED
     assert store.claim_seal("w", 30) is None
+
+
+def test_what_was_lost_before_the_seal_goes_back_and_is_sealed_later(store: Store) -> None:
+    made = plan(store, new_sink_backfill(seals=True), key_slices(2))
+    run_all(store, outcome=done)
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    first = store.list_slices(made.id).items[0]
+    lost = Receipt(
+        slice_id=first.id, attempt=first.attempt, outcome=Outcome.FAILED, fault=TRANSIENT
+    )
+    now = store.take_back(claim, [lost], AT_ONCE)
+    assert (now.status, now.counters.slices_pending) == (Status.RUNNING, 1)
+    assert (now.counters.slices_completed, now.counters.rows_delivered) == (1, 10)
+    with pytest.raises(Superseded):
+        store.end_claim(claim, None, AT_ONCE)
+    assert store.claim_seal("w", 30) is None
+    run_all(store, outcome=done)
+    again = store.claim_seal("w", 30)
+    assert again is not None
+    assert store.end_claim(again, None, AT_ONCE).counters.rows_delivered == 20
+
+
+def test_an_older_attempt_of_a_slice_is_not_taken_back(store: Store) -> None:
+    made = plan(store, new_sink_backfill(seals=True), key_slices(1))
+    run_all(store, outcome=done)
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    (part,) = store.list_slices(made.id).items
+    older = Receipt(
+        slice_id=part.id, attempt=part.attempt - 1, outcome=Outcome.FAILED, fault=TRANSIENT
+    )
+    assert store.take_back(claim, [older], AT_ONCE).counters.slices_completed == 1
 
 
 def test_a_seal_that_failed_is_sealed_again_on_retry(store: Store) -> None:

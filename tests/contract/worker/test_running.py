@@ -12,7 +12,7 @@ from refill.worker import housekeeping
 from refill.worker import worker as worker_module
 from tests.contract.worker.bed import EVERY_ID, SECONDS, SLICES, Bed
 from tests.contract.worker.elsewhere import claim_all, finish
-from tests.memory import DAY
+from tests.memory import DAY, MemorySink
 
 
 @pytest.fixture
@@ -129,3 +129,32 @@ def test_an_engine_that_died_ends_the_worker(bed: Bed) -> None:
 
     assert len(raised) == 1
     assert {part.state for part in bed.slices(backfill)} == {SliceState.PENDING}
+
+
+def test_what_is_gone_before_the_last_word_is_delivered_again(bed: Bed) -> None:
+    hang = bed.trouble.hang("missing")
+    with bed.working(slots=2):
+        backfill = bed.backfill(seals=True)
+        assert hang.reached.wait(SECONDS)
+        gone = min(bed.memory.delivered)
+        del bed.memory.delivered[gone]
+        bed.trouble.release(hang)
+        ended = bed.wait(backfill, Status.COMPLETED)
+
+    assert bed.memory.ids() == EVERY_ID
+    assert ended.counters.rows_delivered == len(EVERY_ID)
+    (again,) = (part for part in bed.slices(backfill) if part.failures)
+    assert (again.id, again.attempt) == (gone[0], 2)
+    assert bed.memory.sealed == [backfill.id]
+
+
+def test_what_is_gone_each_time_fails_the_backfill_in_the_end(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemorySink, "missing", lambda self, job, slices: list(slices)[:1])
+    with bed.working(slots=2, max_failures=2):
+        backfill = bed.backfill(seals=True)
+        ended = bed.wait(backfill, Status.FAILED)
+
+    assert ended.error_code == "delivery_lost"
+    assert bed.memory.sealed == []

@@ -1,4 +1,5 @@
-"""A disk of one megabyte, for what happens when it is full; a folder of somebody else's."""
+"""Files of a sink and of a transfer; a disk of one megabyte, for what happens when it is full; a
+folder of somebody else's."""
 
 import os
 import shutil
@@ -8,6 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.contract.sinks.beds.files import ParquetSink, ParquetTransfer
+
+
+@pytest.fixture
+def sinks(request: pytest.FixtureRequest, tmp_path: Path) -> ParquetSink:
+    return ParquetSink(request, tmp_path)
+
+
+@pytest.fixture
+def dates(request: pytest.FixtureRequest, tmp_path: Path) -> ParquetTransfer:
+    return ParquetTransfer(request, tmp_path)
 
 
 @pytest.fixture

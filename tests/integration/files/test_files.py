@@ -24,16 +24,6 @@ from tests.contract.sinks.beds.files import ParquetSink, ParquetTransfer
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
 
 
-@pytest.fixture
-def sinks(request: pytest.FixtureRequest, tmp_path: Path) -> ParquetSink:
-    return ParquetSink(request, tmp_path)
-
-
-@pytest.fixture
-def dates(request: pytest.FixtureRequest, tmp_path: Path) -> ParquetTransfer:
-    return ParquetTransfer(request, tmp_path)
-
-
 def base(bed: SinkBed) -> Path:
     return bed.folder / "files" / "1" / "exports" / "shop"
 

@@ -46,7 +46,7 @@ CONNECTOR = Connector(
         "one file per slice; a date is swapped by a rename, a table's set of files by one pointer "
         "once all of them are there"
     ),
-    seals=frozenset({Kind.SINK}),
+    seals=frozenset(Kind),
     heavy_modules=(
         "pyarrow.parquet",
         "refill.connectors.files.formats",

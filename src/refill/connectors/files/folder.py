@@ -58,6 +58,15 @@ class Folder:
         with self.enter(".") as fresh:
             return os.listdir(fresh.fd)
 
+    def sizes(self) -> dict[str, int]:
+        """Of the files in it, by name."""
+        with self.enter(".") as fresh, os.scandir(fresh.fd) as found:
+            return {
+                entry.name: entry.stat(follow_symlinks=False).st_size
+                for entry in found
+                if entry.is_file(follow_symlinks=False)
+            }
+
     def make(self, name: str) -> None:
         os.mkdir(name, dir_fd=self.fd)
 

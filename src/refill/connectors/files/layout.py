@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from refill.connectors.kit.contract import Job
-from refill.domain.slice import Dated, Ticket
+from refill.domain.slice import Dated, Slice, Ticket
 from refill.domain.spec import SinkSpec, Spec, TransferSpec
 
 _UNSAFE = re.compile(r"[%/\\\x00-\x1f\x7f]")
@@ -122,8 +122,8 @@ class Staging:
         )
 
 
-def unit_name(ticket: Ticket) -> str:
-    return "data" if isinstance(ticket.extent, Dated) else f"slice-{ticket.index:05d}"
+def unit_name(part: Ticket | Slice) -> str:
+    return "data" if isinstance(part.extent, Dated) else f"slice-{part.index:05d}"
 
 
 def base_names(path: str, spec: Spec) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from refill.connectors.files.layout import (
 )
 from refill.connectors.kit.contract import Context, Job, Sink, Written
 from refill.domain.errors import SinkRefused, Superseded
-from refill.domain.slice import Dated, Receipt, Ticket
+from refill.domain.slice import Dated, Receipt, Slice, Ticket
 from refill.domain.spec import SinkSpec, TransferSpec
 
 if TYPE_CHECKING:
@@ -126,6 +126,33 @@ class FilesSink(Sink):
                 folder.remove_file(f"{unit_name(ticket)}.{other}")
         return True
 
+    def missing(self, job: Job, slices: Sequence[Slice]) -> list[Slice]:
+        """By name, and for a sink's set, which nobody else writes, by size too."""
+        with self._errors():
+            try:
+                base = self._base(base_names(self._options.path, job.spec))
+            except FileNotFoundError:
+                return list(slices)
+            with base:
+                if isinstance(job.spec, SinkSpec):
+                    generation = Generation.of(job)
+                    if Generations(base, generation).current() == generation:
+                        return []  # sealed before: a reader may have done with it as it liked
+                    sizes = _sizes(base, generation.name)
+                    return [
+                        part
+                        for part in slices
+                        if sizes.get(f"{unit_name(part)}.{self._options.format}")
+                        != part.bytes_written
+                    ]
+                # a later run of a date may have replaced it, in another format too
+                return [
+                    part
+                    for part in slices
+                    if not {f"{unit_name(part)}.{form}" for form in _FORMATS}
+                    & _sizes(base, leaf_name(job, part.extent)).keys()
+                ]
+
     def seal(self, job: Job) -> None:
         if isinstance(job.spec, TransferSpec):
             return
@@ -183,6 +210,15 @@ class FilesSink(Sink):
         for ticket in tickets:
             leaves.setdefault(leaf_name(job, ticket.extent), []).append(ticket)
         return leaves
+
+
+def _sizes(base: Folder, leaf: str) -> dict[str, int]:
+    """Of the files in a folder; none where there is no such folder."""
+    try:
+        with base.enter(leaf) as folder:
+            return folder.sizes()
+    except FileNotFoundError:
+        return {}
 
 
 def _claim(folder: Folder, stagings: Sequence[Staging]) -> list[Staging]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from refill.domain.errors import Misconfigured
 from refill.domain.pipeline import Kind
-from refill.domain.slice import Dated, Extent, Receipt, Reject, Ticket, Whole
+from refill.domain.slice import Dated, Extent, Receipt, Reject, Slice, Ticket, Whole
 from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read, SinkSpec, Spec
 from refill.domain.stored import Stored, StoredObject
 from refill.domain.table import Column, Table
@@ -180,6 +180,11 @@ class Sink(ABC):
 
     def publish(self, job: Job, deliveries: Sequence[tuple[Ticket, Receipt]]) -> None:  # noqa: B027
         """Makes what was staged visible, each slice at once. Safe to do again."""
+
+    def missing(self, job: Job, slices: Sequence[Slice]) -> list[Slice]:
+        """Of slices that were delivered, those that are not there any more, by a cheap look: asked
+        before the last word is said, for the kinds in `seals`. They are delivered again."""
+        return []
 
     def seal(self, job: Job) -> None:  # noqa: B027
         """Every slice is done: the last step (a pointer, a marker). Safe to do again."""
