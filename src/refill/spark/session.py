@@ -255,6 +255,11 @@ def _configuration(settings: Settings) -> dict[str, str]:
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
+            # Whoever else is on this machine may connect to the ports: what is not of this very
+            # JVM gets nothing. It draws the secret itself, so that no command line shows it
+            "spark.authenticate": "true",
+            "spark.network.crypto.enabled": "true",
+            "spark.io.encryption.enabled": "true",
         }
     return hints
 

@@ -1,0 +1,3 @@
+from tests.spark import spark_engine
+
+__all__ = ["spark_engine"]
