@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee
 from refill.connectors.postgres.options import PostgresOptions, transfer_target
+from refill.domain.pipeline import Kind
 
 if TYPE_CHECKING:
     from refill.connectors.kit.contract import Sink, Source
@@ -37,6 +38,7 @@ CONNECTOR = Connector(
     target_of=target_of,
     guarantee=Guarantee.REPLACE,
     guarantee_note="a slice is one transaction together with its receipt row",
+    seals=frozenset(Kind),
     heavy_modules=(
         "adbc_driver_postgresql.dbapi",
         "refill.connectors.postgres.source",

@@ -3,26 +3,69 @@ attempt it holds. The higher (fence, attempt) wins; a stale one finds it and sto
 
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refill.connectors.kit.contract import Job
 from refill.connectors.postgres.quoting import literal, qualified
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkUnavailable, Superseded
-from refill.domain.slice import Ticket
+from refill.domain.slice import Slice, Ticket
 from refill.domain.spec import SinkSpec
 
 RECEIPTS = "_refill_receipts"
 TAKE_SECONDS = 30.0
 
 
-def create_receipts(schema: str) -> str:
-    return (
+def create_receipts(session: SinkSession, schema: str) -> None:
+    """`table_id` says which table it was: one of the same name that was made anew holds nothing of
+    what is receipted. Receipts of before there was such a mark get the column, once: changing a
+    table waits for everybody who writes to it."""
+    session.execute(
         f"CREATE TABLE IF NOT EXISTS {qualified(schema, RECEIPTS)} ("
         "key text PRIMARY KEY, target text NOT NULL, fence bigint NOT NULL, "
         "attempt bigint NOT NULL, nonce text NOT NULL, backfill text NOT NULL, "
-        "rows bigint NOT NULL, at timestamptz NOT NULL DEFAULT now())"
+        "rows bigint NOT NULL, at timestamptz NOT NULL DEFAULT now(), table_id bigint)"
     )
+    marked = session.row(
+        "SELECT 1 FROM pg_attribute WHERE attname = 'table_id' AND NOT attisdropped "
+        f"AND attrelid = to_regclass({literal(qualified(schema, RECEIPTS))})"
+    )
+    if marked is None:
+        session.execute(f"ALTER TABLE {qualified(schema, RECEIPTS)} ADD COLUMN table_id bigint")
+
+
+def find_missing(
+    session: SinkSession, schema: str, table: str, job: Job, slices: Sequence[Slice]
+) -> list[Slice]:
+    """Slices without a receipt of the table that is there now. Receipts of before there was such a
+    mark are taken for good."""
+    known = session.row(
+        f"SELECT {_table_id(schema, table)}, to_regclass({literal(qualified(schema, RECEIPTS))})"
+    )
+    if known is None or None in known:
+        return list(slices)
+    keys = {_key_of(job, part.target, part.index): part for part in slices}
+    wanted = ", ".join(literal(key) for key in keys)
+    found = session.rows(
+        f"SELECT key FROM {qualified(schema, RECEIPTS)} WHERE key IN ({wanted}) "
+        f"AND coalesce(table_id, {known[0]}) = {known[0]}"
+    )
+    there = {key for (key,) in found}
+    return [part for key, part in keys.items() if key not in there]
+
+
+def _table_id(schema: str, table: str) -> str:
+    return f"to_regclass({literal(qualified(schema, table))})::oid::bigint"
+
+
+def _target_of(job: Job, target: str) -> str:
+    return f"{target}@{job.spec.database_id}"
+
+
+def _key_of(job: Job, target: str, index: int) -> str:
+    known = _target_of(job, target)
+    return f"{known}#{index}" if isinstance(job.spec, SinkSpec) else known
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +76,7 @@ class Receipted:
     attempt: int
     nonce: str
     rows: int
+    same_table: bool  # it was written into the table that is there now
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +84,7 @@ class Claim:
     """One execution's claim on its slice, at the destination."""
 
     schema: str
+    table: str
     target: str  # with the id of the store's database: another store counts its fences anew
     key: str  # of this slice; a transfer's date has the target to itself
     ticket: Ticket
@@ -47,11 +92,16 @@ class Claim:
     shared: bool  # other slices of the same backfill write into the target too
 
     @classmethod
-    def of(cls, schema: str, job: Job, ticket: Ticket) -> "Claim":
-        target = f"{ticket.target}@{job.spec.database_id}"
-        shared = isinstance(job.spec, SinkSpec)
-        key = f"{target}#{ticket.index}" if shared else target
-        return cls(schema, target, key, ticket, job.backfill_uid, shared)
+    def of(cls, schema: str, table: str, job: Job, ticket: Ticket) -> "Claim":
+        return cls(
+            schema=schema,
+            table=table,
+            target=_target_of(job, ticket.target),
+            key=_key_of(job, ticket.target, ticket.index),
+            ticket=ticket,
+            backfill_uid=job.backfill_uid,
+            shared=isinstance(job.spec, SinkSpec),
+        )
 
     @property
     def purpose(self) -> str:
@@ -119,7 +169,7 @@ class Claim:
         if not self._is_raised(session):
             earlier = f"target = {literal(self.target)} AND fence < {self.ticket.fence}"
             session.execute(
-                f"{self._insert_sql(self.target, 0)}; DELETE FROM {self._table} WHERE {earlier}"
+                f"{self._insert_sql(self.target, 0)}; DELETE FROM {self._receipts} WHERE {earlier}"
             )
 
     def _try_lock(self, session: SinkSession, name: str, *, exclusive: bool) -> bool:
@@ -157,7 +207,7 @@ class Claim:
         )
 
     @property
-    def _table(self) -> str:
+    def _receipts(self) -> str:
         return qualified(self.schema, RECEIPTS)
 
     @property
@@ -169,20 +219,24 @@ class Claim:
 
     def _read(self, session: SinkSession, key: str) -> Receipted | None:
         found = session.row(
-            f"SELECT fence, attempt, nonce, rows FROM {self._table} WHERE key = {literal(key)}"
+            "SELECT fence, attempt, nonce, rows, "
+            f"coalesce(table_id = {_table_id(self.schema, self.table)}, true) "
+            f"FROM {self._receipts} WHERE key = {literal(key)}"
         )
         return Receipted(*found) if found else None
 
     def _insert_sql(self, key: str, rows: int) -> str:
         values = (
             f"{literal(key)}, {literal(self.target)}, {self.ticket.fence}, {self.ticket.attempt}, "
-            f"{literal(self.ticket.nonce)}, {literal(self.backfill_uid)}, {rows}, now()"
+            f"{literal(self.ticket.nonce)}, {literal(self.backfill_uid)}, {rows}, now(), "
+            f"{_table_id(self.schema, self.table)}"
         )
         return (
-            f"INSERT INTO {self._table} (key, target, fence, attempt, nonce, backfill, rows, at) "
+            f"INSERT INTO {self._receipts} "
+            "(key, target, fence, attempt, nonce, backfill, rows, at, table_id) "
             f"VALUES ({values}) ON CONFLICT (key) DO UPDATE SET fence = excluded.fence, "
             "attempt = excluded.attempt, nonce = excluded.nonce, backfill = excluded.backfill, "
-            "rows = excluded.rows, at = excluded.at"
+            "rows = excluded.rows, at = excluded.at, table_id = excluded.table_id"
         )
 
 

@@ -4,7 +4,7 @@ A slice is one transaction with its receipt: it is there, or it is not, and the 
 which attempt. Rows that were deleted at the source stay in a sink's table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,11 @@ from refill.connectors.postgres.ddl import (
 )
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import identifier, literal, names, row
-from refill.connectors.postgres.receipts import Claim, create_receipts
+from refill.connectors.postgres.receipts import Claim, create_receipts, find_missing
 from refill.connectors.postgres.sink_errors import sink_errors
 from refill.connectors.postgres.sink_session import SinkSession
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
-from refill.domain.slice import Dated, KeyRange, Ticket, Whole
+from refill.domain.slice import Dated, KeyRange, Slice, Ticket, Whole
 from refill.domain.spec import SinkSpec
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class PostgresSink(Sink):
         place, name = target_name(self._options, job.spec)
         with self._transaction(f"prepare {place}.{name}") as session:
             ensure_target(session, place, name, job, schema)
-            session.execute(create_receipts(place))
+            create_receipts(session, place)
             read_target(session, place, name, job, schema)
             session.commit()
 
@@ -56,7 +56,7 @@ class PostgresSink(Sink):
         self, job: Job, ticket: Ticket, schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]
     ) -> Written:
         place, name = target_name(self._options, job.spec)
-        claim = Claim.of(place, job, ticket)
+        claim = Claim.of(place, name, job, ticket)
         try:
             with self._transaction(f"write {place}.{name}") as session:
                 return self._write(session, claim, job, ticket, schema, batches)
@@ -65,6 +65,13 @@ class PostgresSink(Sink):
             if self._overtaken(claim):
                 raise Superseded("A newer attempt has taken over this slice.") from error
             raise
+
+    def missing(self, job: Job, slices: Sequence[Slice]) -> list[Slice]:
+        place, name = target_name(self._options, job.spec)
+        with self._transaction(f"look at {place}.{name}") as session:
+            found = find_missing(session, place, name, job, slices)
+            session.rollback()
+            return found
 
     def close(self) -> None:
         if self._session is not None:
@@ -85,7 +92,7 @@ class PostgresSink(Sink):
         before = claim.take(session)
         target = self._target(session, job, schema)
         keyless = isinstance(job.spec, SinkSpec) and not target.key
-        if keyless and before is not None and before.fence == ticket.fence:
+        if keyless and before is not None and before.same_table and before.fence == ticket.fence:
             # such rows cannot be told apart, so what an earlier attempt committed is the delivery
             session.rollback()
             return Written(rows_delivered=before.rows, delivered_before=True)
