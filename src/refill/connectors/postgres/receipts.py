@@ -40,7 +40,7 @@ class Claim:
     """One execution's claim on its slice, at the destination."""
 
     schema: str
-    target: str  # with the id of the store's database: another store counts its fences anew
+    target: str
     key: str  # of this slice; a transfer's date has the target to itself
     ticket: Ticket
     backfill_uid: str
@@ -48,7 +48,7 @@ class Claim:
 
     @classmethod
     def of(cls, schema: str, job: Job, ticket: Ticket) -> "Claim":
-        target = f"{ticket.target}@{job.spec.database_id}"
+        target = job.lasting_target(ticket)
         shared = isinstance(job.spec, SinkSpec)
         key = f"{target}#{ticket.index}" if shared else target
         return cls(schema, target, key, ticket, job.backfill_uid, shared)
