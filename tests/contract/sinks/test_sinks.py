@@ -9,6 +9,7 @@ from refill.connectors.kit.contract import Guarantee, Job, Sink, Written
 from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
 from refill.domain.slice import Ticket
+from tests.contract.beds import for_beds
 from tests.contract.sinks.bed import (
     SCHEMA,
     Seen,
@@ -18,7 +19,6 @@ from tests.contract.sinks.bed import (
     can_refuse,
     deliver,
     fences,
-    for_beds,
     receipt_of,
     replaces,
     seen,
