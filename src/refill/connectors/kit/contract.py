@@ -131,7 +131,9 @@ class Source(ABC):
 
     @abstractmethod
     def bounds(self, read: KeyedRead, boundaries_wanted: int) -> Bounds:
-        """Size estimate and a sorted sample of keys; never counts, sorts or scans the table."""
+        """Size estimate and a sorted sample of keys, of what lies between the start and the end
+        where the read has them: a key outside would be a slice outside. Never counts, sorts or
+        scans the table. Without sort columns, a size alone."""
 
     def cut(
         self, read: KeyedRead, bounds: Bounds, slices: int, snapshot: str | None
