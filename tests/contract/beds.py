@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--beds",
         type=Path,
         metavar="FOLDER",
-        help="contract suites: beds of connectors that another package brings, beside ours",
+        help="contract suites: the beds of another package's connectors, instead of ours",
     )
 
 
@@ -69,8 +69,8 @@ def for_beds(applies: Callable[[Any], bool]) -> Callable[[Test], Test]:
 def find_beds(
     kind: type[Kind], package: ModuleType, folder: Path | None = None
 ) -> list[type[Kind]]:
-    """Every bed of that kind in the package, and in the folder of somebody else's, by name."""
-    modules = [*_inside(package), *(_below(folder) if folder else ())]
+    """Every bed of that kind in the package, or in somebody else's folder, by name."""
+    modules = _below(folder) if folder else _inside(package)
     found = [
         thing
         for module in modules

@@ -70,6 +70,10 @@ def replaces(bed: "type[SinkBed]") -> bool:
     return promise_of(bed) is Guarantee.REPLACE
 
 
+def takes_dates(bed: "type[SinkBed]") -> bool:
+    return bed.kind is Kind.TRANSFER
+
+
 def can_be_unreachable(bed: "type[SinkBed]") -> bool:
     return bed.unreachable is not SinkBed.unreachable
 
