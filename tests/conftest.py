@@ -6,12 +6,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.absent import pytest_terminal_summary
+from tests.contract.beds import pytest_addoption
 from tests.marks import mark_needs
 from tests.order import sort_suites
 from tests.servers.brokers import kafka, nats_server, rabbitmq, redis_server  # noqa: F401
 from tests.servers.postgres import PostgresServer, running_postgres
 
-__all__ = ["pytest_terminal_summary"]  # a hook that pytest finds
+__all__ = ["pytest_addoption", "pytest_terminal_summary"]  # hooks that pytest finds
 
 # A test's Spark lives for seconds: compiling for a long life takes half of the CPU of its start.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -1,5 +1,8 @@
 """Distributions of somebody else, as an installer leaves them: modules beside their metadata."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,3 +30,11 @@ def make_distribution(
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = [f"{type_name} = {package}:{value}" for type_name, value in entry_points.items()]
     (about / "entry_points.txt").write_text("\n".join(["[refill.connectors]", *lines, ""]))
+
+
+def install_project(project: Path, folder: Path) -> str:
+    """The PYTHONPATH with a folder that pip installs the project into, offline."""
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", *offline)
+    subprocess.run([*pip, "--target", str(folder), str(project)], check=True, timeout=60)
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))

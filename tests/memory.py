@@ -107,9 +107,6 @@ class MemorySource(Source):
         found = self._memory.tables.get(f"{schema}.{name}")
         return None if found is None else found.table
 
-    def describe_query(self, query: str) -> tuple[Column, ...]:
-        raise NotImplementedError
-
     def check(self, read: Read) -> None:
         self._meet("check")
 

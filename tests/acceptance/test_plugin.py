@@ -1,9 +1,6 @@
 """A connector that somebody else's package brings: installed, used over the API, run on Spark."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.serving import Serving, run_refill
-from tests.distributions import make_distribution
+from tests.distributions import install_project, make_distribution
 from tests.waiting import until
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -23,12 +20,8 @@ ROWS = 60_000
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The PYTHONPATH of a folder that pip installed the plugin into, offline."""
-    target = tmp_path_factory.mktemp("site")
-    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
-    pip = (sys.executable, "-m", "pip", "install", "--quiet", *offline)
-    subprocess.run([*pip, "--target", str(target), str(PLUGIN)], check=True, timeout=60)
-    return os.pathsep.join(filter(None, [str(target), os.environ.get("PYTHONPATH")]))
+    """The PYTHONPATH with the plugin."""
+    return install_project(PLUGIN, tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture

@@ -1,28 +1,26 @@
 """What the contract suite needs to know of a system: how to open a sink on it, and what its
 consumers see. A bed is a subclass in `beds/`; the suite runs over every one of them."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date, timedelta
-from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
-import pytest
 
-from refill.connectors.kit.contract import Context, Guarantee, Job, Sink, Written
+from refill.connectors.kit.contract import Guarantee, Job, Sink, Written
 from refill.connectors.kit.registry import load_connectors
 from refill.connectors.postgres.values import schema_of
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, KeyRange, Outcome, Receipt, Ticket
 from refill.domain.table import Table
+from tests.contract.beds import Bed
 from tests.specs import build_spec, pg_column
 
 # what a consumer sees of a row: its key, and which version of it
 Seen: TypeAlias = tuple[int, str]
-Test = TypeVar("Test", bound=Callable[..., None])
 
 FIRST_DAY = date(2024, 2, 28)
 ORDERS = Table(
@@ -57,16 +55,6 @@ TRANSFER: dict[str, Any] = {
 }
 
 
-def for_beds(applies: Callable[["type[SinkBed]"], bool]) -> Callable[[Test], Test]:
-    """Marks a test as one for some beds only: it does not exist for the others."""
-
-    def mark(test: Test) -> Test:
-        test.applies_to = applies  # type: ignore[attr-defined]
-        return test
-
-    return mark
-
-
 def promise_of(bed: "type[SinkBed]") -> Guarantee:
     declared = bed.guarantee or load_connectors()[bed.connector_type].guarantee
     assert declared is not None
@@ -82,6 +70,10 @@ def replaces(bed: "type[SinkBed]") -> bool:
     return promise_of(bed) is Guarantee.REPLACE
 
 
+def takes_dates(bed: "type[SinkBed]") -> bool:
+    return bed.kind is Kind.TRANSFER
+
+
 def can_be_unreachable(bed: "type[SinkBed]") -> bool:
     return bed.unreachable is not SinkBed.unreachable
 
@@ -90,25 +82,12 @@ def can_refuse(bed: "type[SinkBed]") -> bool:
     return bed.refused is not SinkBed.refused
 
 
-class SinkBed(ABC):
-    """One sink on a real system, empty when the test begins.
+class SinkBed(Bed):
+    """One sink on a real system, empty when the test begins."""
 
-    A system that is a server names its `fixture`; `server_of` is what that gives.
-    """
-
-    name: ClassVar[str]
-    connector_type: ClassVar[str]
     kind: ClassVar[Kind] = Kind.SINK
     # an endpoint that cannot tell a repeat from a row may let the suite ask for less
     guarantee: ClassVar[Guarantee | None] = None  # None: what the connector declares
-    fixture: ClassVar[str | None] = None  # of the server that it needs
-
-    def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
-        self.request = request
-        self.folder = folder
-        self.context = Context(
-            team_id=1, files_root=str(folder / "files"), allow_private_hosts=True
-        )
 
     @abstractmethod
     def options(self) -> Mapping[str, Any]:
@@ -131,17 +110,7 @@ class SinkBed(ABC):
         """While it is entered, the system takes what it gets slowly, where that can be had."""
         return nullcontext()
 
-    def start(self) -> None:  # noqa: B027
-        """Before the test."""
-
-    def stop(self) -> None:  # noqa: B027
-        """After the test."""
-
     # from here on nothing is meant to be overridden
-
-    def server_of(self) -> Any:
-        assert self.fixture is not None
-        return self.request.getfixturevalue(self.fixture)
 
     @property
     def promise(self) -> Guarantee:

@@ -1,6 +1,7 @@
 """What every sink promises, on the real system. A bed in `beds/` is all that a new sink adds."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from refill.connectors.kit.contract import Guarantee, Job, Sink, Written
 from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import SinkRefused, SinkUnavailable, Superseded
 from refill.domain.slice import Ticket
+from tests.contract.beds import for_beds
 from tests.contract.sinks.bed import (
     SCHEMA,
     Seen,
@@ -18,11 +20,11 @@ from tests.contract.sinks.bed import (
     can_refuse,
     deliver,
     fences,
-    for_beds,
     receipt_of,
     replaces,
     seen,
     stage,
+    takes_dates,
 )
 from tests.contract.sinks.death import die_while_writing
 
@@ -191,6 +193,45 @@ def test_a_zombie_that_begins_after_a_newer_attempt_ended_changes_nothing(bed: S
     sink.seal(job)
     assert_delivered(bed, seen(0, 4, "new"))
     zombie.close()
+    sink.close()
+
+
+@for_beds(fences)
+def test_a_zombie_that_stages_late_takes_nothing_away(bed: SinkBed) -> None:
+    job, zombie, sink = bed.job(), bed.open(), bed.open()
+    ticket = stage(sink, job, bed.ticket(attempt=2))
+    receipt = receipt_of(ticket, sink.write(job, ticket, SCHEMA, iter([batch_of(0, 4, "new")])))
+    stage(zombie, job, bed.ticket(attempt=1))
+    sink.publish(job, [(ticket, receipt)])
+    sink.seal(job)
+    assert_delivered(bed, seen(0, 4, "new"))
+    zombie.close()
+    sink.close()
+
+
+@for_beds(fences)
+def test_a_zombie_that_publishes_late_changes_nothing(bed: SinkBed) -> None:
+    job, zombie, sink = bed.job(), bed.open(), bed.open()
+    ticket = stage(zombie, job, bed.ticket(attempt=1))
+    receipt = receipt_of(ticket, zombie.write(job, ticket, SCHEMA, iter([batch_of(0, 4, "a")])))
+    deliver(sink, job, bed.ticket(attempt=2), [batch_of(0, 4, "a")])
+    with suppress(Superseded):  # a sink that commits in the task has nothing to publish
+        zombie.publish(job, [(ticket, receipt)])
+    sink.seal(job)
+    assert_delivered(bed, seen(0, 4, "a"))
+    zombie.close()
+    sink.close()
+
+
+@for_beds(takes_dates)
+def test_a_date_that_has_no_rows_any_more_is_emptied(bed: SinkBed) -> None:
+    earlier, later, sink = bed.job(backfill_id=1), bed.job(backfill_id=2), bed.open()
+    for index in range(2):
+        deliver(sink, earlier, bed.ticket(index, fence=1), [batch_of(index, 3, "old")])
+    sink.seal(earlier)
+    deliver(sink, later, bed.ticket(0, fence=2), [])
+    sink.seal(later)
+    assert_delivered(bed, seen(1, 3, "old"))
     sink.close()
 
 

@@ -2,7 +2,9 @@
 
 A connector is a record, `CONNECTOR`, that `registry.py` finds, ours or another package's. Source
 and Sink objects are opened both on the worker and inside Spark tasks, from options and a Context
-that travel by pickle; they hold connections only after first use, and `close` drops them.
+that travel by pickle; they hold connections only after first use, and `close` drops them. One
+thread at a time uses an object, but another may close it under its hands: what was going on then
+ends with an error, and the next use connects anew.
 """
 
 import builtins
@@ -15,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from refill.domain.errors import Misconfigured
+from refill.domain.errors import Invalid, Misconfigured
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, Extent, Receipt, Reject, Slice, Ticket, Whole
-from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read, SinkSpec, Spec
+from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read, SinkSpec, Spec, TransferSpec
 from refill.domain.stored import Stored, StoredObject
 from refill.domain.table import Column, Table
 from refill.planning.bounds import Bounds
@@ -74,6 +76,18 @@ class Job:
             raise Misconfigured(f"{self.spec.sink_type} takes what a sink delivers, and no dates.")
         return self.spec
 
+    @property
+    def transfer_spec(self) -> TransferSpec:
+        """For systems that take dates, which only transfers deliver."""
+        if not isinstance(self.spec, TransferSpec):
+            raise Misconfigured(f"{self.spec.sink_type} takes the dates of a transfer only.")
+        return self.spec
+
+    def lasting_target(self, part: Ticket | Slice) -> str:
+        """Its target, for fences that a system keeps. They compare within one store: one
+        that was made anew counts from one again, over what an older one left."""
+        return f"{part.target}@{self.spec.database_id}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -105,23 +119,28 @@ class Source(ABC):
     def find_table(self, schema: str, name: str) -> Table | None:
         """A live look at one relation, two seconds at most."""
 
-    @abstractmethod
     def describe_query(self, query: str) -> tuple[Column, ...]:
-        """The columns that a query with a bound :date returns, without running it."""
+        """The columns that a query with a bound :date returns, without running it; Invalid on
+        `query` when there is something wrong with it. For sources with a `query_dialect`."""
+        raise Invalid.of("query", "cannot be read here: this source has tables only.")
 
     @abstractmethod
     def check(self, read: Read) -> None:
-        """SourceChanged when what was frozen is no longer so."""
+        """SourceChanged when what was frozen is no longer so; `kit/frozen.py` compares columns.
+        Called when a backfill is planned: `read` finds out for itself what has changed since."""
 
     @abstractmethod
     def bounds(self, read: KeyedRead, boundaries_wanted: int) -> Bounds:
-        """Size estimate and a sorted sample of keys; never counts, sorts or scans the table."""
+        """Size estimate and a sorted sample of keys, of what lies between the start and the end
+        where the read has them: a key outside would be a slice outside. Never counts, sorts or
+        scans the table. Without sort columns, a size alone."""
 
     def cut(
         self, read: KeyedRead, bounds: Bounds, slices: int, snapshot: str | None
     ) -> tuple[PlannedExtent, ...]:
         """A table without a key in about so many parts of the source's own, for tables whose
-        `keyless` says that it can. `snapshot`: what `hold_snapshot` returned; None: a preview."""
+        `keyless` says that it can. `snapshot`: what `hold_snapshot` returned; None: a preview.
+        Extents are stored as JSON, and read by another process."""
         return (PlannedExtent(extent=Whole(), rows_estimated=bounds.rows_estimated),)
 
     @abstractmethod
@@ -164,14 +183,17 @@ class Sink(ABC):
 
     def stage(self, job: Job, tickets: Sequence[Ticket]) -> list[str | None]:
         """Makes the place that each ticket stages into, and removes what older attempts of the
-        same target left, so that a zombie finds nothing to write into."""
+        same target left, so that a zombie finds nothing to write into. What it returns arrives
+        as the ticket's `staging`. A ticket that is older itself raises nothing here, where it
+        would stop the others of its pack: its `write` does."""
         return [None] * len(tickets)
 
     @abstractmethod
     def write(
         self, job: Job, ticket: Ticket, schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]
     ) -> Written:
-        """Delivers the slice, or stages it. Pulls the next batch only when it has room."""
+        """Delivers the slice, or stages it. Pulls the next batch only when it has room. The same
+        attempt may run twice, with two nonces; what the batches raise passes through."""
 
     def delivered(self, job: Job, tickets: Sequence[Ticket]) -> list[Written | None]:
         """What the sink's own markers say of slices whose end nobody heard of; None: no marker.
@@ -179,7 +201,8 @@ class Sink(ABC):
         return [None] * len(tickets)
 
     def publish(self, job: Job, deliveries: Sequence[tuple[Ticket, Receipt]]) -> None:  # noqa: B027
-        """Makes what was staged visible, each slice at once. Safe to do again."""
+        """Makes what was staged visible, each slice at once. Safe to do again. Superseded when a
+        newer attempt holds any of them: they are then published again, one by one."""
 
     def missing(self, job: Job, slices: Sequence[Slice]) -> list[Slice]:
         """Of slices that were delivered, those that are not there any more, by a cheap look: asked
@@ -190,7 +213,8 @@ class Sink(ABC):
         """Every slice is done: the last step (a pointer, a marker). Safe to do again."""
 
     def discard(self, job: Job) -> None:  # noqa: B027
-        """The backfill was cancelled: removes what was never visible."""
+        """The backfill was cancelled: removes what was never visible. One that failed keeps it,
+        since its failed slices may be tried again."""
 
     @abstractmethod
     def close(self) -> None: ...

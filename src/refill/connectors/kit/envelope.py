@@ -115,10 +115,10 @@ class Envelope:
         return Reject(key=key, reason=reason, detail=detail)
 
     def _key_texts(self, batch: "pa.RecordBatch", name: str) -> "pl.Series":
-        from refill.connectors.kit.json_form.values import key_texts
+        from refill.connectors.kit.json_form.values import bare_texts
 
         index = batch.schema.get_field_index(name)
-        return key_texts(batch.column(index), batch.schema.field(index))
+        return bare_texts(batch.column(index), batch.schema.field(index))
 
     def _known_as(self, keys: "list[pl.Series]", rows: int) -> "pl.Series":
         """base64 of `backfill:key…`: the same row has the same on every attempt.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from refill.domain.table import Comparison, Family
+from refill.domain.table import Column, Comparison, Family
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +36,20 @@ class FieldNote:
     system: str | None = None  # whose `native_type` it is; None: nobody's, a computed column
     native_type: str | None = None
     nan: str | None = None  # what stands for NaN in a decimal column
+
+    @classmethod
+    def of(
+        cls, column: Column, system: str, form: Form = Form.PLAIN, nan: str | None = None
+    ) -> "FieldNote":
+        """The note on a column that a source reads."""
+        return cls(
+            family=column.family,
+            form=form,
+            comparison=column.comparison,
+            system=system,
+            native_type=column.type,
+            nan=nan,
+        )
 
     def type_in(self, system: str) -> str | None:
         """The native type, for a sink of that very system."""

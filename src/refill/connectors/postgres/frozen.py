@@ -3,41 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
+from refill.connectors.kit.frozen import check_columns
 from refill.connectors.postgres.catalogue import describe_types
 from refill.connectors.postgres.native import NativeType
-from refill.domain.errors import Invalid, SourceChanged
-from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read
+from refill.domain.errors import Invalid
+from refill.domain.spec import Read
 from refill.domain.table import Column
 
 
-def columns_in_use(read: Read) -> tuple[Column, ...]:
-    """What is read, and what the slices go by."""
-    match read:
-        case QueryRead():
-            return read.fields
-        case KeyedRead():
-            beside = set(read.sort_columns)
-        case DatedRead():
-            beside = {read.date_column}
-    used = {column.name for column in read.fields} | beside
-    return tuple(column for column in read.table.columns if column.name in used)
-
-
-def compare(frozen: Sequence[Column], now: Sequence[Column], what: str) -> None:
-    """SourceChanged when a column is gone or has another type. One more is no concern."""
-    live = {column.name: column for column in now}
-    for column in frozen:
-        found = live.get(column.name)
-        if found is None:
-            raise SourceChanged(
-                f"Column {column.name!r} of {what} is gone, or may not be read any more: refresh "
-                "the database's tables and start a new backfill."
-            )
-        if _type(found) != _type(column):
-            raise SourceChanged(
-                f"Column {column.name!r} of {what} was {column.type} and is now {found.type}: "
-                "refresh the database's tables and start a new backfill."
-            )
+def check_frozen(read: Read, now: Sequence[Column] | None) -> None:
+    """SourceChanged when what was frozen is no longer so; types go by their numbers."""
+    check_columns(read, now, lambda frozen, found: _type(frozen) == _type(found))
 
 
 def _type(column: Column) -> tuple[int, int]:

@@ -45,7 +45,7 @@ def find_missing(
     )
     if known is None or None in known:
         return list(slices)
-    keys = {_key_of(job, part.target, part.index): part for part in slices}
+    keys = {_key_of(job, part): part for part in slices}
     wanted = ", ".join(literal(key) for key in keys)
     found = session.rows(
         f"SELECT key FROM {qualified(schema, RECEIPTS)} WHERE key IN ({wanted}) "
@@ -59,13 +59,9 @@ def _table_id(schema: str, table: str) -> str:
     return f"to_regclass({literal(qualified(schema, table))})::oid::bigint"
 
 
-def _target_of(job: Job, target: str) -> str:
-    return f"{target}@{job.spec.database_id}"
-
-
-def _key_of(job: Job, target: str, index: int) -> str:
-    known = _target_of(job, target)
-    return f"{known}#{index}" if isinstance(job.spec, SinkSpec) else known
+def _key_of(job: Job, part: Ticket | Slice) -> str:
+    target = job.lasting_target(part)
+    return f"{target}#{part.index}" if isinstance(job.spec, SinkSpec) else target
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class Claim:
 
     schema: str
     table: str
-    target: str  # with the id of the store's database: another store counts its fences anew
+    target: str
     key: str  # of this slice; a transfer's date has the target to itself
     ticket: Ticket
     backfill_uid: str
@@ -96,8 +92,8 @@ class Claim:
         return cls(
             schema=schema,
             table=table,
-            target=_target_of(job, ticket.target),
-            key=_key_of(job, ticket.target, ticket.index),
+            target=job.lasting_target(ticket),
+            key=_key_of(job, ticket),
             ticket=ticket,
             backfill_uid=job.backfill_uid,
             shared=isinstance(job.spec, SinkSpec),

@@ -14,7 +14,7 @@ from refill.connectors.postgres.errors import translate
 from refill.connectors.postgres.native import NativeType, Pages, make_column
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import bind_date, literal
-from refill.domain.errors import RefillError, SnapshotLost, SourceChanged, SourceUnavailable
+from refill.domain.errors import RefillError, SnapshotLost, SourceUnavailable
 from refill.domain.slice import Dated, Extent, NativeExtent
 from refill.domain.spec import DatedRead, KeyedRead, QueryRead, Read
 from refill.domain.table import Column, Table, TableKind
@@ -64,16 +64,10 @@ class PostgresSource(Source):
 
     def check(self, read: Read) -> None:
         if isinstance(read, QueryRead):
-            now = self.describe_query(read.query)
-        else:
-            table = self.find_table(read.table.schema_name, read.table.name)
-            if table is None:
-                raise SourceChanged(
-                    f"The table {read.name} is gone, or may not be read any more: refresh the "
-                    "database's tables and start a new backfill."
-                )
-            now = table.columns
-        frozen.compare(frozen.columns_in_use(read), now, read.name)
+            frozen.check_frozen(read, self.describe_query(read.query))
+            return
+        table = self.find_table(read.table.schema_name, read.table.name)
+        frozen.check_frozen(read, None if table is None else table.columns)
 
     def bounds(self, read: KeyedRead, boundaries_wanted: int) -> sizes.PageBounds:
         with self._session(f"size {read.name}", SAMPLE_SECONDS) as connection:
@@ -222,7 +216,7 @@ class PostgresSource(Source):
             make_column(name, "another type", NativeType(oid=oid, typmod=typmod))
             for name, oid, typmod in zip(names, oids, typmods, strict=True)
         )
-        frozen.compare(frozen.columns_in_use(read), now, read.name)
+        frozen.check_frozen(read, now)
 
     def _drop_arrow(self) -> None:
         """A query that still runs is ended first: the driver keeps its connection otherwise."""

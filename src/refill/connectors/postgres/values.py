@@ -45,14 +45,7 @@ def field_of(column: Column) -> "pa.Field[Any]":
     """A column's field, with the note that sinks go by."""
     form = form_of(column)
     is_decimal = form.arrow == "decimal128"
-    note = FieldNote(
-        family=column.family,
-        form=form.form,
-        comparison=column.comparison,
-        system=SYSTEM,
-        native_type=column.type,
-        nan=nan_value(form) if is_decimal else None,
-    )
+    note = FieldNote.of(column, SYSTEM, form.form, nan_value(form) if is_decimal else None)
     kind: Any = pa.decimal128(form.precision, form.scale) if is_decimal else _ARROW[form.arrow]
     return pa.field(column.name, kind, metadata=note.metadata())
 

@@ -70,8 +70,9 @@ def text_json(texts: pl.Series) -> list[str | pl.Series]:
     return ['"', escaped.series, '"']
 
 
-def key_texts(array: Arrow, field: Arrow) -> pl.Series:
-    """The values of a key column as bare text: no quotes, nothing escaped; null for NULL."""
+def bare_texts(array: Arrow, field: Arrow) -> pl.Series:
+    """The values of a column of any type as bare text: what a JSON value says, without quotes and
+    with nothing escaped; null for NULL. For keys, and for systems that hold texts."""
     if _is_string(array.type):
         return _series(array.cast(pa.large_string()))
     texts = value_texts(array, field).series
@@ -196,7 +197,7 @@ def _map_texts(array: Arrow, timestamp_format: str) -> Texts:
     kind = array.type
     entries: Arrow = array.cast(pa.large_list(pa.struct([kind.key_field, kind.item_field])))
     keys, items = entries.flatten().flatten()
-    names = _escaped(_arrow(key_texts(keys, kind.key_field))).json()
+    names = _escaped(_arrow(bare_texts(keys, kind.key_field))).json()
     values = value_texts(items, kind.item_field, timestamp_format).json()
     frame = pl.DataFrame([names.alias("name"), values.alias("value")])
     pairs = frame.select(pl.concat_str("name", pl.lit(":"), "value")).to_series()
