@@ -132,6 +132,7 @@ class Sink:
     filter: tuple[Condition, ...] = ()
     transform: str | None = None  # Spark SQL over the view `source`
     timestamp_format: str = "iso8601"
+    numeric_format: str = "string"  # or "number": how messages write numeric
     max_retry_count: int | None = None
     max_rejects: int = 0  # per backfill; more fail the slice
     annotations: Mapping[str, Any] = field(default_factory=dict)

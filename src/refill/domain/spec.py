@@ -97,6 +97,8 @@ class SinkSpec(_AnySpec):
     read: KeyedRead
     sink_id: str
     batch_size: int | None = None
+    # backfills that were frozen before there was a choice go on with numbers
+    numeric_format: str = "number"
     # for messages: {"consumer": {...}, "database": {...}} as they stand in the metadata
     message: Mapping[str, Any] = Field(default_factory=dict)
 

@@ -320,6 +320,7 @@ class SinkBackfills:
             sink_id=sink.id,
             batch_size=sink.batch_size,
             timestamp_format=sink.timestamp_format,
+            numeric_format=sink.numeric_format,
             max_rejects=sink.max_rejects,
             max_retry_count=sink.max_retry_count,
             max_rows_per_second=request.max_rows_per_second,

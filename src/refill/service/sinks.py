@@ -44,6 +44,7 @@ class SinkDraft:
     transform: str | None = None
     drops_transform: bool = False
     timestamp_format: str | None = None
+    numeric_format: str | None = None
     max_retry_count: int | None = None
     max_rejects: int | None = None
     annotations: Mapping[str, Any] | None = None
@@ -231,7 +232,7 @@ class Sinks:
 
 _PLAIN_FIELDS = (
     *("name", "status", "selection", "tables", "actions", "batch_size", "filter"),
-    *("timestamp_format", "max_retry_count", "max_rejects", "annotations"),
+    *("timestamp_format", "numeric_format", "max_retry_count", "max_rejects", "annotations"),
 )
 
 

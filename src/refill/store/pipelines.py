@@ -25,8 +25,10 @@ _FILTER = TypeAdapter(tuple[Condition, ...])
 _SCHEDULE = TypeAdapter(tuple[Schedule, ...])
 _SINK_DEFINITION = (
     *("selection", "tables", "actions", "batch_size", "filter", "transform"),
-    *("timestamp_format", "max_retry_count", "max_rejects", "annotations"),
+    *("timestamp_format", "numeric_format", "max_retry_count", "max_rejects", "annotations"),
 )
+# what sinks have that were stored before there was a choice: their readers know numbers
+_SINK_BEFORE = {"numeric_format": "number"}
 _TRANSFER_DEFINITION = (
     *("table", "query", "date_column", "timezone", "columns", "transform"),
     *("schedule", "max_rejects", "extra"),
@@ -165,7 +167,8 @@ class Pipelines(Connections):
             destination_options=self._open(row["destination_options"], f"sink {row['id']}"),
             created_at=to_datetime(row["created_at"]),
             updated_at=to_datetime(row["updated_at"]),
-            **definition
+            **_SINK_BEFORE
+            | definition
             | {
                 "selection": Selection.model_validate(definition["selection"]),
                 "tables": _TABLES.validate_python(definition["tables"]),

@@ -56,6 +56,7 @@ def test_a_message_says_what_the_dialect_says() -> None:
         "commit_idx": None,
         "database_name": "shop",
         "transaction_annotations": None,
+        "enrichment": None,
         "idempotency_key": base64.b64encode(f"{job.backfill_uid}:7".encode()).decode(),
         "record_pks": ["7"],
         "consumer": consumer,

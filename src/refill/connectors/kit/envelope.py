@@ -68,7 +68,7 @@ class Envelope:
         # where rows do not come in the same order again, a row's place is this attempt's
         stable = isinstance(ticket.extent, NativeExtent) and ticket.extent.same_order
         self._place = f"{ticket.index}:" if stable else f"{ticket.index}:{ticket.attempt}:"
-        self._timestamp_format = spec.timestamp_format
+        self._spec = spec
         self._now = now
         self._rows = 0
         self._head = {
@@ -80,6 +80,7 @@ class Envelope:
             "commit_idx": None,
             "database_name": spec.database_name,
             "transaction_annotations": None,
+            "enrichment": None,
         }
         self._tail = {
             "consumer": dict(spec.message.get("consumer", {})),
@@ -96,14 +97,16 @@ class Envelope:
     def wrap(self, batch: "pa.RecordBatch") -> Messages:
         """The messages of a portion, in its order."""
         from refill.connectors.kit.json_form.records import record_pieces
+        from refill.connectors.kit.json_form.texts import Style
 
+        style = Style(self._spec.timestamp_format, self._spec.numeric_format, nested=True)
         keys = [self._key_texts(batch, name) for name in self._key]
         known_as = self._known_as(keys, batch.num_rows)
         self._rows += batch.num_rows
         return Messages(
             key=_joined(keys) if keys else None,
             idempotency_key=known_as,
-            record=record_pieces(batch, self._timestamp_format),
+            record=record_pieces(batch, style),
             metadata=self._metadata_pieces(known_as, keys),
             rows=batch.num_rows,
         )

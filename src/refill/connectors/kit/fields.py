@@ -5,6 +5,7 @@ unchanged. `<system>_type` is the type as the source prints it ("pg_type"), for 
 same system; everybody else goes by the family.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FORM, _NAN, _FAMILY, _COMPARISON, _TYPE = "form", "nan", "family", "comparison", "_type"
+_SHAPE = "shape"
 
 
 class Form(StrEnum):
@@ -36,10 +38,17 @@ class FieldNote:
     system: str | None = None  # whose `native_type` it is; None: nobody's, a computed column
     native_type: str | None = None
     nan: str | None = None  # what stands for NaN in a decimal column
+    # of a text that has parts: what they are, as JSON; see json_form/nested.py
+    shape: str | None = None
 
     @classmethod
     def of(
-        cls, column: Column, system: str, form: Form = Form.PLAIN, nan: str | None = None
+        cls,
+        column: Column,
+        system: str,
+        form: Form = Form.PLAIN,
+        nan: str | None = None,
+        shape: Any = None,
     ) -> "FieldNote":
         """The note on a column that a source reads."""
         return cls(
@@ -49,6 +58,7 @@ class FieldNote:
             system=system,
             native_type=column.type,
             nan=nan,
+            shape=None if shape is None else json.dumps(shape, ensure_ascii=False),
         )
 
     def type_in(self, system: str) -> str | None:
@@ -64,6 +74,8 @@ class FieldNote:
             found[self.system + _TYPE] = self.native_type
         if self.nan is not None:
             found[_NAN] = self.nan
+        if self.shape is not None:
+            found[_SHAPE] = self.shape
         return found
 
     def metadata(self) -> dict[bytes, bytes]:
@@ -85,6 +97,7 @@ def read_note(texts: Mapping[str, str], kind: "pa.DataType") -> FieldNote:
         system=system,
         native_type=None if system is None else texts[system + _TYPE],
         nan=texts.get(_NAN),
+        shape=texts.get(_SHAPE),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from refill.connectors.postgres.native import NativeType, make_column
+from refill.connectors.postgres.shapes import read_shapes
 from refill.domain.table import Column, Keyless, Table, TableKind
 
 # "Not ours to show": PostgreSQL's own schemas, other sessions' temporary tables
@@ -175,7 +176,14 @@ def _describe(connection: Any, relations: Sequence[tuple[Any, ...]]) -> tuple[Ta
 
 def _types(connection: Any, oids: set[int]) -> dict[int, dict[str, Any]]:
     rows = connection.execute(_TYPES, {"oids": sorted(oids)}).fetchall()
+    shapes = read_shapes(connection, oids)
     return {
-        oid: {"kind": kind, "base_oid": base, "element_oid": element, "extension": extension}
+        oid: {
+            "kind": kind,
+            "base_oid": base,
+            "element_oid": element,
+            "extension": extension,
+            "shape": shapes.get(oid),
+        }
         for oid, kind, base, element, extension in rows
     }

@@ -42,6 +42,8 @@ class NativeType:
     base_oid: int | None = None  # of a domain: the type under it, all the way down
     element_oid: int | None = None  # of an array
     extension: str | None = None  # "hstore", "citext", … when an extension brought the type
+    # of what prints as text and has parts: what they are; see shapes.py
+    shape: Any = None
 
     @classmethod
     def of(cls, column: Column) -> "NativeType":

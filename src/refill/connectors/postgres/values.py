@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from refill.connectors.kit.fields import FieldNote
-from refill.connectors.postgres.native import SYSTEM
+from refill.connectors.postgres.native import SYSTEM, NativeType
 from refill.connectors.postgres.types import TypeForm, form_of, nan_value
 from refill.domain.errors import SourceChanged, SourceRefused
 from refill.domain.table import Column
@@ -45,7 +45,8 @@ def field_of(column: Column) -> "pa.Field[Any]":
     """A column's field, with the note that sinks go by."""
     form = form_of(column)
     is_decimal = form.arrow == "decimal128"
-    note = FieldNote.of(column, SYSTEM, form.form, nan_value(form) if is_decimal else None)
+    nan = nan_value(form) if is_decimal else None
+    note = FieldNote.of(column, SYSTEM, form.form, nan, NativeType.of(column).shape)
     kind: Any = pa.decimal128(form.precision, form.scale) if is_decimal else _ARROW[form.arrow]
     return pa.field(column.name, kind, metadata=note.metadata())
 

@@ -117,6 +117,9 @@ class UpdateSink(Body):
     timestamp_format: Literal["iso8601", "unix_microsecond"] | None = Field(
         None, description="how messages write times"
     )
+    numeric_format: Literal["string", "number"] | None = Field(
+        None, description="how messages write numeric: a string with every digit, or a number"
+    )
     max_retry_count: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(
         None, description="how often a slice is tried again before it fails"
     )
@@ -147,6 +150,7 @@ class UpdateSink(Body):
             transform=self.transform.sql if isinstance(self.transform, TransformInput) else None,
             drops_transform="transform" in self.model_fields_set,
             timestamp_format=self.timestamp_format,
+            numeric_format=self.numeric_format,
             max_retry_count=self.max_retry_count,
             max_rejects=self.max_rejects,
             annotations=self.annotations,
@@ -250,6 +254,7 @@ class SinkAnswer(BaseModel):
     )
     max_rejects: int = Field(description="how many rows of a backfill may fail to be delivered")
     timestamp_format: str = Field(description="how messages write times")
+    numeric_format: str = Field(description="how messages write numeric: string or number")
     annotations: dict[str, Any] = Field(description="given in every message")
     active_backfills: list[str] = Field(description="ids of those under way or paused")
     health: SinkHealth = Field(description="what its last backfill says of it")
@@ -284,6 +289,7 @@ def show_sink(view: SinkView) -> SinkAnswer:
         max_retry_count=sink.max_retry_count,
         max_rejects=sink.max_rejects,
         timestamp_format=sink.timestamp_format,
+        numeric_format=sink.numeric_format,
         annotations=dict(sink.annotations),
         active_backfills=[backfill.uid for backfill in view.active_backfills],
         health=_health(view),

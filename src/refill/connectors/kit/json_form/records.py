@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 
 from refill.connectors.kit.json_form.instants import Arrow
-from refill.connectors.kit.json_form.values import value_texts
+from refill.connectors.kit.json_form.texts import Style
+from refill.connectors.kit.json_form.values import PLAIN, value_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,21 +18,21 @@ if TYPE_CHECKING:
 Piece = str | pl.Series
 
 
-def record_pieces(batch: pa.RecordBatch, timestamp_format: str = "iso8601") -> list[Piece]:
+def record_pieces(batch: pa.RecordBatch, style: Style = PLAIN) -> list[Piece]:
     """The pieces of `{"column":value,…}`."""
     pieces: list[Piece] = []
     for index, field in enumerate(batch.schema):
         name = json.dumps(field.name, ensure_ascii=False)
         pieces.append(f"{',' if index else '{'}{name}:")
-        pieces.extend(value_pieces(batch.column(index), field, timestamp_format))
+        pieces.extend(value_pieces(batch.column(index), field, style))
     pieces.append("}" if pieces else "{}")
     return pieces
 
 
-def value_pieces(array: Arrow, field: Arrow, timestamp_format: str) -> "Iterator[Piece]":
+def value_pieces(array: Arrow, field: Arrow, style: Style) -> "Iterator[Piece]":
     """One column as JSON values. Where nothing is NULL the quotes cost nothing: they join the
     literals beside the column instead of being written into every value first."""
-    texts = value_texts(array, field, timestamp_format)
+    texts = value_texts(array, field, style)
     if not texts.quoted:
         yield texts.json()
     elif texts.series.null_count() == 0:

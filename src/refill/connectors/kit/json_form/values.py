@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,28 +10,24 @@ import pyarrow.compute as pc
 
 from refill.connectors.kit.fields import Form, note_of
 from refill.connectors.kit.json_form.instants import Arrow, date_texts, timestamp_texts, unix_texts
+from refill.connectors.kit.json_form.nested import shaped_texts
+from refill.connectors.kit.json_form.texts import (
+    STRING,
+    UNIX_MICROSECOND,
+    Style,
+    Texts,
+    decimal_texts,
+    embedded,
+    escaped,
+    to_arrow,
+    to_series,
+)
 from refill.domain.table import Family
 
-UNIX_MICROSECOND = "unix_microsecond"
+PLAIN = Style()
 
 
-class Texts(NamedTuple):
-    """One text per row, null where the value is NULL. `quoted`: a JSON string, escaped, that
-    still lacks its quotes; otherwise JSON as it stands."""
-
-    series: pl.Series
-    quoted: bool
-
-    def json(self) -> pl.Series:
-        """With quotes, and `null` for NULL."""
-        if not self.quoted:
-            return self.series.fill_null("null")
-        frame = self.series.alias("text").to_frame()
-        quotes = pl.concat_str(pl.lit('"'), pl.col("text"), pl.lit('"'))
-        return frame.select(quotes.fill_null("null")).to_series()
-
-
-def value_texts(array: Arrow, field: Arrow, timestamp_format: str = "iso8601") -> Texts:
+def value_texts(array: Arrow, field: Arrow, style: Style = PLAIN) -> Texts:
     """The JSON values of a column, by its Arrow type and the source's word on its form."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -42,39 +37,39 @@ def value_texts(array: Arrow, field: Arrow, timestamp_format: str = "iso8601") -
         array = array.dictionary_decode()
     kind = array.type
     if _is_string(kind):
-        return _string_texts(array, field)
+        return _string_texts(array, field, style)
     if pa.types.is_decimal(kind):
-        return _number_texts(array, field)
+        return _number_texts(array, field, style)
     for matches, texts in _PLAIN:
         if matches(kind):
             return texts(array)
     if pa.types.is_timestamp(kind):
-        if timestamp_format == UNIX_MICROSECOND:
+        if style.timestamp_format == UNIX_MICROSECOND:
             return Texts(unix_texts(array), False)
         return Texts(timestamp_texts(array, "Z" if kind.tz else ""), True)
     if pa.types.is_map(kind):
-        return _map_texts(array, timestamp_format)
+        return _map_texts(array, style)
     if _is_list(kind):
-        return _list_texts(array, timestamp_format)
+        return _list_texts(array, style)
     if pa.types.is_struct(kind):
-        return _struct_texts(array, timestamp_format)
+        return _struct_texts(array, style)
     # an Arrow type that no source of ours yields: its own text, as a string
-    return _escaped(pc.cast(array, pa.large_string()))
+    return escaped(pc.cast(array, pa.large_string()))
 
 
 def text_json(texts: pl.Series) -> list[str | pl.Series]:
     """Bare texts as the pieces of JSON strings."""
-    escaped = _escaped(_arrow(texts))
-    if escaped.series.null_count():
-        return [escaped.json()]
-    return ['"', escaped.series, '"']
+    found = escaped(to_arrow(texts))
+    if found.series.null_count():
+        return [found.json()]
+    return ['"', found.series, '"']
 
 
 def bare_texts(array: Arrow, field: Arrow) -> pl.Series:
     """The values of a column of any type as bare text: what a JSON value says, without quotes and
     with nothing escaped; null for NULL. For keys, and for systems that hold texts."""
     if _is_string(array.type):
-        return _series(array.cast(pa.large_string()))
+        return to_series(array.cast(pa.large_string()))
     texts = value_texts(array, field).series
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         return texts.str.strip_chars('"')
@@ -83,54 +78,19 @@ def bare_texts(array: Arrow, field: Arrow) -> pl.Series:
     return texts
 
 
-def _string_texts(array: Arrow, field: Arrow) -> Texts:
+def _string_texts(array: Arrow, field: Arrow, style: Style) -> Texts:
     note = note_of(field)
     if note.form is Form.JSON:
-        texts = _series(array.cast(pa.large_string()))
-        # the type json keeps the line breaks it was given, and there are none inside a JSON
-        # string: as blanks they mean the same, and a line stays a line
-        if _holds(array, b"\n\r"):
-            texts = texts.str.replace_many(["\n", "\r"], [" ", " "])
-        return Texts(texts, False)
+        return embedded(array)
     if note.form is Form.TEXT and note.family is Family.DECIMAL:
-        texts = _series(array.cast(pa.large_string()))
-        return Texts(_with_quoted(texts, texts.is_in(["NaN", "Infinity", "-Infinity"])), False)
-    return _escaped(array)
-
-
-def _escaped(array: Arrow) -> Texts:
-    """Text as the inside of a JSON string; most columns need nothing done, and one look tells."""
-    array = array.cast(pa.large_string())
-    if not _holds(array, b'"\\', below=0x20):
-        return Texts(_series(array), True)
-    frame = _series(array).alias("").to_frame()
-    objects = frame.select(pl.struct("").struct.json_encode()).to_series()
-    # {"":"…"} and, for NULL, {"":null}: what lies between is the text
-    inner = pc.binary_slice(_large_binary(objects), 5, -2).cast(pa.large_string())
-    texts = _series(inner)
-    if array.null_count:
-        texts = texts.zip_with(_series(array.is_valid()), pl.Series([None], dtype=pl.String))
-    return Texts(texts, True)
-
-
-def _holds(array: Arrow, characters: bytes, below: int = 0) -> bool:
-    """Whether any of the characters, or one below the given code, is anywhere in the column."""
-    if len(array) == 0:
-        return False
-    array = array.cast(pa.large_string())
-    _, offsets, data = array.buffers()
-    if data is None:
-        return False
-    ends = np.frombuffer(offsets, dtype=np.int64)
-    begin, end = ends[array.offset], ends[array.offset + len(array)]
-    run = np.frombuffer(data, dtype=np.uint8)[begin:end]
-    if run.size == 0:
-        return False
-    return bool((below and run.min() < below) or any((run == code).any() for code in characters))
+        return decimal_texts(to_series(array.cast(pa.large_string())), style)
+    if style.nested and note.shape is not None:
+        return shaped_texts(array, json.loads(note.shape), style)
+    return escaped(array)
 
 
 def _boolean_texts(array: Arrow) -> Texts:
-    return Texts(_series(array).cast(pl.String), False)
+    return Texts(to_series(array).cast(pl.String), False)
 
 
 def _float_texts(array: Arrow) -> Texts:
@@ -138,7 +98,7 @@ def _float_texts(array: Arrow) -> Texts:
     a string."""
     if pa.types.is_float16(array.type):
         array = array.cast(pa.float32())
-    values = _series(array)
+    values = to_series(array)
     texts = values.cast(pl.String)
     if values.is_finite().all():
         return Texts(texts, False)
@@ -146,20 +106,21 @@ def _float_texts(array: Arrow) -> Texts:
     return Texts(texts.replace(named), False)
 
 
-def _number_texts(array: Arrow, field: Arrow) -> Texts:
+def _number_texts(array: Arrow, field: Arrow, style: Style) -> Texts:
     """A decimal column holds NaN as a number that it cannot hold else; the field names it."""
-    texts = _decimal_texts(array)
+    texts = _decimal_texts(array).series
     nan = note_of(field).nan
-    if nan is not None and (texts.series == nan).any():
-        return Texts(texts.series.replace({nan: '"NaN"'}), False)
-    return texts
+    is_text = style.numeric_format == STRING
+    if nan is not None and (texts == nan).any():
+        texts = texts.replace({nan: "NaN" if is_text else '"NaN"'})
+    return Texts(texts, is_text)
 
 
 def _decimal_texts(array: Arrow) -> Texts:
     """Every digit, trailing zeros too, never an exponent."""
     scale = array.type.scale
     if pa.types.is_decimal128(array.type) and scale >= 0:
-        return Texts(_series(array).cast(pl.String), False)
+        return Texts(to_series(array).cast(pl.String), False)
     if scale < 0:
         array = array.cast(pa.decimal256(76, 0))
         scale = 0
@@ -169,7 +130,7 @@ def _decimal_texts(array: Arrow) -> Texts:
     whole = pa.Array.from_buffers(
         pa.decimal256(76, 0), len(array), array.buffers(), array.null_count, array.offset
     )
-    texts = _series(pc.cast(whole, pa.large_string()))
+    texts = to_series(pc.cast(whole, pa.large_string()))
     if scale == 0:
         return Texts(texts, False)
     minus = texts.str.starts_with("-")
@@ -182,23 +143,23 @@ def _decimal_texts(array: Arrow) -> Texts:
 
 def _binary_texts(array: Arrow) -> Texts:
     """PostgreSQL's hex form, `\\x` and two digits a byte; the backslash is escaped as JSON asks."""
-    digits = _series(array.cast(pa.large_binary())).bin.encode("hex")
+    digits = to_series(array.cast(pa.large_binary())).bin.encode("hex")
     return Texts("\\\\x" + digits, True)
 
 
-def _list_texts(array: Arrow, timestamp_format: str) -> Texts:
+def _list_texts(array: Arrow, style: Style) -> Texts:
     array = array.cast(pa.large_list(array.type.value_field))
-    inner = value_texts(array.flatten(), array.type.value_field, timestamp_format).json()
+    inner = value_texts(array.flatten(), array.type.value_field, style).json()
     return _bracketed(array, inner, "[", "]")
 
 
-def _map_texts(array: Arrow, timestamp_format: str) -> Texts:
+def _map_texts(array: Arrow, style: Style) -> Texts:
     """A JSON object; keys that are no strings are written as their text."""
     kind = array.type
     entries: Arrow = array.cast(pa.large_list(pa.struct([kind.key_field, kind.item_field])))
     keys, items = entries.flatten().flatten()
-    names = _escaped(_arrow(bare_texts(keys, kind.key_field))).json()
-    values = value_texts(items, kind.item_field, timestamp_format).json()
+    names = escaped(to_arrow(bare_texts(keys, kind.key_field))).json()
+    values = value_texts(items, kind.item_field, style).json()
     frame = pl.DataFrame([names.alias("name"), values.alias("value")])
     pairs = frame.select(pl.concat_str("name", pl.lit(":"), "value")).to_series()
     return _bracketed(entries, pairs, "{", "}")
@@ -208,18 +169,18 @@ def _bracketed(array: Arrow, inner: pl.Series, opening: str, closing: str) -> Te
     """The texts of all elements back in their lists, each list joined by commas."""
     lengths: Arrow = array.value_lengths().fill_null(0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), _arrow(inner))
-    frame = _series(lists).list.join(",").alias("text").to_frame()
-    frame = frame.with_columns(_series(array.is_valid()).alias("valid"))
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), to_arrow(inner))
+    frame = to_series(lists).list.join(",").alias("text").to_frame()
+    frame = frame.with_columns(to_series(array.is_valid()).alias("valid"))
     whole = pl.concat_str(pl.lit(opening), pl.col("text"), pl.lit(closing))
     return Texts(frame.select(pl.when("valid").then(whole)).to_series(), False)
 
 
-def _struct_texts(array: Arrow, timestamp_format: str) -> Texts:
-    columns: list[pl.Series] = [_series(array.is_valid()).alias("valid")]
+def _struct_texts(array: Arrow, style: Style) -> Texts:
+    columns: list[pl.Series] = [to_series(array.is_valid()).alias("valid")]
     parts: list[pl.Expr] = []
     for index, (field, child) in enumerate(zip(array.type, array.flatten(), strict=True)):
-        columns.append(value_texts(child, field, timestamp_format).json().alias(str(index)))
+        columns.append(value_texts(child, field, style).json().alias(str(index)))
         name = json.dumps(field.name, ensure_ascii=False)
         parts += [pl.lit(f"{',' if index else '{'}{name}:"), pl.col(str(index))]
     parts.append(pl.lit("}" if parts else "{}"))
@@ -227,16 +188,8 @@ def _struct_texts(array: Arrow, timestamp_format: str) -> Texts:
     return Texts(pl.DataFrame(columns).select(whole.alias("text")).to_series(), False)
 
 
-def _with_quoted(texts: pl.Series, which: pl.Series) -> pl.Series:
-    if not which.any():
-        return texts
-    frame = pl.DataFrame([texts.alias("text"), which.alias("which")])
-    quotes = pl.concat_str(pl.lit('"'), pl.col("text"), pl.lit('"'))
-    return frame.select(pl.when("which").then(quotes).otherwise(pl.col("text"))).to_series()
-
-
 def _integer_texts(array: Arrow) -> Texts:
-    return Texts(_series(array).cast(pl.String), False)
+    return Texts(to_series(array).cast(pl.String), False)
 
 
 def _date_texts(array: Arrow) -> Texts:
@@ -244,23 +197,11 @@ def _date_texts(array: Arrow) -> Texts:
 
 
 def _time_texts(array: Arrow) -> Texts:
-    return Texts(_series(pc.cast(array.cast(pa.time64("us")), pa.large_string())), True)
+    return Texts(to_series(pc.cast(array.cast(pa.time64("us")), pa.large_string())), True)
 
 
 def _null_texts(array: Arrow) -> Texts:
     return Texts(pl.Series([None], dtype=pl.String).new_from_index(0, len(array)), False)
-
-
-def _series(array: Arrow) -> pl.Series:
-    return pl.Series(pl.from_arrow(array))
-
-
-def _arrow(texts: pl.Series) -> Arrow:
-    return texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-def _large_binary(texts: pl.Series) -> Arrow:
-    return _arrow(texts).cast(pa.large_binary())
 
 
 def _is_string(kind: pa.DataType) -> bool:
