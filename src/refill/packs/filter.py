@@ -9,6 +9,7 @@ import pyarrow
 import pyarrow.compute
 
 from refill.connectors.kit.fields import FieldNote, note_of
+from refill.connectors.kit.instants import is_far
 from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.pipeline import Condition, Operator
 from refill.domain.table import Comparison, Family
@@ -110,7 +111,7 @@ def _comparison(
         storage = pa.int32() if pa.types.is_date32(kind) else pa.int64()
         point = _time_point(value, storage)
         # as integers, so that ±infinity, the extremes of the type, compare like any other
-        return lambda column: compare(column.view(storage), pa.scalar(point, storage))
+        return lambda column: compare(_in_order(column.view(storage)), pa.scalar(point, storage))
     if family is Family.INTEGER:
         return lambda column: compare(column.cast(pa.int64()), pa.scalar(value, pa.int64()))
     if family is Family.UUID and not _is_text(kind):
@@ -126,6 +127,12 @@ def _comparison(
         text = pa.scalar(str(value), pa.large_string())
         return lambda column: compare(column.cast(pa.large_string()), text)
     return lambda column: compare(column, pa.scalar(value, kind))
+
+
+def _in_order(column: Column) -> Column:
+    """Instants beyond what the type holds as what they are: after all others, before infinity."""
+    far = is_far(column) if pa.types.is_int64(column.type) else None
+    return column if far is None else pc.if_else(far, pa.scalar(2**63 - 2, pa.int64()), column)
 
 
 def _unpadded(column: Column) -> Column:

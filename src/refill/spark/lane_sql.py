@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from refill.connectors.kit.contract import Connector, Context, Job
+from refill.connectors.kit.instants import far_rows
 from refill.domain.errors import EngineUnavailable, Invalid, TransformFailed
 from refill.domain.slice import Fault, Outcome, Receipt, Ticket
 from refill.domain.spec import SinkSpec, Spec
@@ -275,6 +276,11 @@ def _read(
     keep = Filter(spec.filter, schema) if spec.filter else None
     throttle = Throttle(assignment.max_rows_per_second) if assignment.max_rows_per_second else None
     for batch in Flow(source.read(spec.read, ticket.extent), throttle=throttle):
+        if far_rows(batch) is not None:
+            raise TransformFailed(
+                "A timestamp lies after the year 294246, which Spark SQL cannot hold: leave such "
+                "rows out with a partial backfill, or leave out the SQL."
+            )
         converted = conform(batch, safe)
         # dropped rows go along, marked, so that Spark counts them as read
         yield converted if keep is None else converted.append_column(_KEPT, keep.mask(batch))

@@ -144,3 +144,17 @@ def test_types_of_extensions_arrive_as_they_were(pipe: Pipe, postgres: PostgresS
     pipe.run(job, KeyRange(), attempt=2)
     assert texts(pipe.sink_url, "k") == texts(pipe.source_url, "k")
     assert column_types(pipe.sink_url, "k") == column_types(pipe.source_url, "k")
+
+
+def test_an_instant_that_arrow_cannot_hold_arrives_as_it_was(pipe: Pipe) -> None:
+    run_sql(
+        pipe.source_url,
+        "CREATE TABLE late (id int PRIMARY KEY, at timestamp, tz timestamptz);"
+        "SET timezone = 'UTC';"
+        "INSERT INTO late VALUES "
+        "(1, '294247-01-10 04:00:54.775807', '294247-01-10 04:00:54.775808'),"
+        "(2, '294276-12-31 23:59:59.999999', '294276-12-31 23:59:59.999999'),"
+        "(3, 'infinity', '-infinity'), (4, NULL, '4713-01-01 00:00:00 BC'), (5, now(), now())",
+    )
+    assert pipe.run(job_of(find_table(pipe.source_url, "late")), KeyRange()).rows_delivered == 5
+    assert texts(pipe.sink_url, "late") == texts(pipe.source_url, "late")

@@ -1,13 +1,20 @@
 """Every type: what is read, printed again, is what PostgreSQL itself prints."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.parquet as pq
 import pytest
 
+from refill.connectors.files.formats import pour
+from refill.connectors.kit.json_form import record_texts
 from refill.connectors.postgres.types import FORMS
+from refill.domain.pipeline import Condition, Operator
 from refill.domain.slice import Whole
+from refill.packs.filter import Filter
 from tests.integration.postgres_source.conftest import Bed
 
 pc: Any = pyarrow.compute
@@ -166,13 +173,24 @@ def test_no_type_is_listed_twice() -> None:
     assert len(oids) == len(set(oids))
 
 
-def test_an_instant_that_arrow_cannot_hold_is_an_error_and_not_another_instant(bed: Bed) -> None:
+def test_an_instant_that_arrow_cannot_hold_is_itself_again_in_a_message(bed: Bed) -> None:
     bed.sql.execute("CREATE TABLE late (at timestamp)")
-    for text in ("294247-01-10 04:00:54.775807", "294247-01-10 04:00:54.775808", "294276-12-31"):
-        bed.sql.execute("TRUNCATE late")
+    late = ["294247-01-10 04:00:54.775807", "294247-01-10 04:00:54.775808"]
+    late += ["294276-12-31 23:59:59.999999", "2024-01-01 00:00:00.000000", "infinity", "-infinity"]
+    for text in late:
         bed.sql.execute("INSERT INTO late VALUES (%s)", (text,))
-        with pytest.raises(Exception, match="'at' holds an instant after the year 294246"):
-            bed.rows(bed.reading("late"), Whole())
+    (batch,) = bed.source.read(bed.reading("late"), Whole())
+    said = [json.loads(text)["at"] for text in record_texts(batch)]
+    assert said == [text.replace(" ", "T") for text in late]
+    numbers = [json.loads(text)["at"] for text in record_texts(batch, "unix_microsecond")]
+    assert numbers[:3] == [2**63 - 1, 2**63, 9224318015999999999]
+    after = Filter((condition(">", "9999-01-01T00:00:00"),), batch.schema)
+    assert after.apply(batch).num_rows == 4
+    assert Filter((condition("=", "infinity"),), batch.schema).apply(batch).num_rows == 1
+
+
+def condition(operator: str, value: str) -> Condition:
+    return Condition(column_name="at", operator=Operator(operator), comparison_value=value)
 
 
 def compare(bed: Bed, matrix: list[tuple[str, list[str]]]) -> None:
@@ -276,3 +294,24 @@ def _float(value: float, kind: Any) -> str:
     if -5 < exponent < small:
         return np.format_float_positional(number, trim="-")
     return np.format_float_scientific(number, trim="-", exp_digits=2)
+
+
+def test_parquet_rejects_the_row_that_it_cannot_hold_and_takes_the_others(
+    bed: Bed, tmp_path: Path
+) -> None:
+    bed.sql.execute("CREATE TABLE late (id int PRIMARY KEY, at timestamp)")
+    bed.sql.execute("INSERT INTO late VALUES (7, '294276-01-01'), (8, '2024-01-01'), (9, NULL)")
+    read = bed.reading("late")
+    with (tmp_path / "data.parquet").open("wb") as file:
+        poured = pour(
+            "parquet",
+            bed.source.schema(read),
+            bed.source.read(read, Whole()),
+            file,
+            key=read.table.key,
+        )
+    assert (poured.rows, poured.rejected) == (2, 1)
+    assert [(reject.key, reject.reason) for reject in poured.rejects] == [
+        (("7",), "timestamp out of range")
+    ]
+    assert pq.read_table(tmp_path / "data.parquet").column("id").to_pylist() == [8, 9]

@@ -1,6 +1,6 @@
 """A file's bytes: Parquet by row groups, JSON lines batch by batch. In memory: one row group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -8,7 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from refill.connectors.kit.instants import far_rows
 from refill.connectors.kit.json_form import json_lines
+from refill.connectors.kit.json_form.values import bare_texts
+from refill.domain.slice import REJECTS_KEPT, Reject
 
 ROW_GROUP_ROWS = 131_072
 SAMPLE_ROWS = 4096
@@ -19,6 +22,39 @@ ROW_GROUP_BYTES = 32 * 1024 * 1024  # before compression; rows of megabytes make
 class Poured:
     rows: int
     bytes: int
+    rejected: int = 0
+    rejects: tuple[Reject, ...] = ()
+
+
+class Refused:
+    """Rows that a format cannot hold, which the rest of the slice does not wait for."""
+
+    def __init__(self, key: Sequence[str]) -> None:
+        self._key = key
+        self.count = 0
+        self.rejects: list[Reject] = []
+
+    def sift(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch without rows that have a timestamp beyond Arrow's range."""
+        rows = far_rows(batch)
+        if rows is None:
+            return batch
+        refused = batch.filter(rows)
+        self.count += refused.num_rows
+        for row in range(min(refused.num_rows, REJECTS_KEPT - len(self.rejects))):
+            detail = "a timestamp after the year 294246 has no place in a Parquet file"
+            key = self._key_of(refused.slice(row, 1))
+            self.rejects.append(Reject(key=key, reason="timestamp out of range", detail=detail))
+        kept: pa.RecordBatch = batch.filter(pc.invert(rows))
+        return kept
+
+    def _key_of(self, row: pa.RecordBatch) -> tuple[str, ...]:
+        places = [row.schema.get_field_index(name) for name in self._key]
+        if -1 in places:
+            return ()
+        return tuple(
+            str(bare_texts(row.column(place), row.schema.field(place))[0]) for place in places
+        )
 
 
 def pour(
@@ -27,14 +63,19 @@ def pour(
     batches: Iterator[pa.RecordBatch],
     file: IO[bytes],
     timestamp_format: str = "iso8601",
+    key: Sequence[str] = (),
 ) -> Poured:
-    """Writes all batches to the file; pulls the next only when the last is on its way to disk."""
+    """Writes all batches to the file; pulls the next only when the last is on its way to disk.
+    `key`: the columns that name a row which the format cannot hold."""
+    refused = Refused(key)
     if file_format == "parquet":
-        rows = _pour_parquet(schema, batches, file)
+        rows = _pour_parquet(schema, map(refused.sift, batches), file)
     else:
         rows = _pour_json_lines(batches, file, timestamp_format)
     file.flush()
-    return Poured(rows=rows, bytes=file.tell())
+    return Poured(
+        rows=rows, bytes=file.tell(), rejected=refused.count, rejects=tuple(refused.rejects)
+    )
 
 
 def _pour_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], file: IO[bytes]) -> int:

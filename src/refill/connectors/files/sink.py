@@ -19,7 +19,7 @@ from refill.connectors.files.layout import (
 from refill.connectors.kit.contract import Context, Job, Sink, Written
 from refill.domain.errors import SinkRefused, Superseded
 from refill.domain.slice import Dated, Receipt, Slice, Ticket
-from refill.domain.spec import SinkSpec, TransferSpec
+from refill.domain.spec import QueryRead, Read, SinkSpec, TransferSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,12 @@ class FilesSink(Sink):
             try:
                 with os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES) as file:
                     poured = pour(
-                        self._options.format, schema, batches, file, job.spec.timestamp_format
+                        self._options.format,
+                        schema,
+                        batches,
+                        file,
+                        job.spec.timestamp_format,
+                        _key(job.spec.read),
                     )
                     os.fsync(descriptor)
                 folder.sync()
@@ -84,6 +89,8 @@ class FilesSink(Sink):
             return Written(
                 rows_delivered=poured.rows,
                 bytes_written=poured.bytes,
+                rows_rejected=poured.rejected,
+                rejects=poured.rejects,
                 staged=f"{ticket.staging}/{name}",
             )
 
@@ -219,6 +226,10 @@ def _sizes(base: Folder, leaf: str) -> dict[str, int]:
             return folder.sizes()
     except FileNotFoundError:
         return {}
+
+
+def _key(read: Read) -> tuple[str, ...]:
+    return () if isinstance(read, QueryRead) else read.table.key
 
 
 def _claim(folder: Folder, stagings: Sequence[Staging]) -> list[Staging]:

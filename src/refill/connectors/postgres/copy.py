@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from refill.connectors.kit.fields import Form, note_of
+from refill.connectors.kit.instants import FAR_FIRST, is_far
 from refill.connectors.postgres.ddl import Target, TargetColumn, column_type
 from refill.connectors.postgres.quoting import identifier, literal
 from refill.domain.errors import SinkRefused
@@ -183,7 +184,16 @@ def _date(array: Any) -> Any:
 def _timestamp(array: Any) -> Any:
     if array.type.unit != "us":
         array = array.cast(pa.timestamp("us", tz=array.type.tz))
-    return _rebased(array.view(pa.int64()), _MICROSECONDS_TO_2000, 63)
+    instants = array.view(pa.int64())
+    based = _rebased(instants, _MICROSECONDS_TO_2000, 63)
+    far = is_far(instants)
+    if far is None:
+        return based
+    # counted from 2000 they fit; the sum runs over the end of 64 bits, and ends where it should
+    shift = pa.scalar(-FAR_FIRST - 1 - _MICROSECONDS_TO_2000, pa.int64())
+    codes = pc.if_else(far, instants, pa.scalar(0, pa.int64()))
+    most = pa.scalar(-(2**63), pa.int64())
+    return pc.if_else(far, pc.add(pc.add(codes, shift), most), based)
 
 
 def _rebased(array: Any, shift: int, bits: int) -> Any:

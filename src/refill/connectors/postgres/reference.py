@@ -63,9 +63,28 @@ _TAIL = """\
 
 From PostgreSQL to PostgreSQL each of these is itself again.
 
-A timestamp after 294247-01-10T04:00:54.775806 has no place in Arrow's 64 bits of microseconds: the
-slice fails and names the column. Read such a column as text: a transfer's `query` may select
-`at::text`.
+A timestamp after 294247-01-10T04:00:54.775806 has no place in Arrow's 64 bits of microseconds, and
+PostgreSQL goes on to the end of 294276. In a batch, the first of them is -2^62 and the others count
+on from there, long before PostgreSQL's first day; PostgreSQL and messages get the timestamp itself.
+A Parquet file does not take the row: it is a reject with its key. Spark SQL fails the slice.
+
+## Parts
+
+Columns whose text has parts keep it in Arrow, Parquet and JSON lines. In messages they are JSON:
+
+| PostgreSQL | in a message |
+|---|---|
+| arrays | arrays, of any depth; each element in the form of its type, NULL as `null` |
+| an array whose lower bound is not 1 | its text, `"[0:1]={1,2}"`: JSON has no place for the bound |
+| composites | objects, each field in the form of its type |
+| hstore | an object of strings and nulls |
+| vector (pgvector) | an array of numbers |
+| ranges and multiranges, also in arrays | as they print: `"[1,5)"` |
+| domains over any of them | as what is under them |
+
+`numeric_format: "number"` on a sink writes numeric as numbers, in arrays and composites too. JSON
+lines always have numbers. What the parts are is looked up with the table (`shape` in the field's
+metadata): a composite that gets another field during a backfill is sent as text.
 """
 
 

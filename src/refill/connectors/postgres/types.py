@@ -100,8 +100,8 @@ FORMS: tuple[TypeForm, ...] = (
         arrow="timestamp[us]",
         convert="timestamp",
         json='"2024-01-31T12:00:00.000000"; "infinity", "-infinity"',
-        note="±infinity are the largest and the smallest int64; an instant after "
-        "294247-01-10T04:00:54.775806 fits no Arrow timestamp and fails the slice",
+        note="±infinity are the largest and the smallest int64; later than "
+        "294247-01-10T04:00:54.775806: see below",
     ),
     TypeForm(
         types="timestamp with time zone",
@@ -119,7 +119,7 @@ FORMS: tuple[TypeForm, ...] = (
         wire="string",
         arrow="string",
         form=Form.TEXT,
-        json='number, every digit; "NaN", "Infinity", "-Infinity"',
+        json='string, every digit; "NaN", "Infinity", "-Infinity"',
         note="without a precision, or with one that decimal128 cannot hold",
     ),
     TypeForm(
@@ -172,9 +172,16 @@ FORMS: tuple[TypeForm, ...] = (
     ),
     replace(
         _TEXT,
-        types="time, time with time zone, interval",
-        oids=(1083, 1266, 1186),
-        note="24:00:00 and months have no exact Arrow form; IntervalStyle postgres",
+        types="time, time with time zone",
+        oids=(1083, 1266),
+        note="24:00:00 has no exact Arrow form",
+    ),
+    replace(
+        _TEXT,
+        types="interval",
+        oids=(1186,),
+        json='{"months": 14, "days": 3, "microseconds": 0}; "infinity", "-infinity"',
+        note="IntervalStyle postgres",
     ),
     replace(_TEXT, types="bit, bit varying", oids=(1560, 1562), note="010…"),
     replace(
@@ -195,7 +202,7 @@ DECIMAL = TypeForm(
     wire="string",
     arrow="decimal128",
     convert="decimal",
-    json='number, every digit; "NaN"',
+    json='string, every digit; "NaN"',
     note="decimal128(p + 1, s): one digit more than the column, so that NaN has a place of its "
     "own, 10^(p-s), which no number of the column can be; the field's metadata `nan` names it",
 )
@@ -208,7 +215,7 @@ ENUM = TypeForm(
     json="string",
     note="their bytes on the wire are their text",
 )
-TEXT = _TEXT
+TEXT = replace(_TEXT, json="string; arrays, composites, hstore, vector: see below")
 
 _BY_OID = {oid: form for form in FORMS for oid in form.oids}
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from refill.connectors.kit.fields import FieldNote
+from refill.connectors.kit.instants import FAR_FIRST
 from refill.connectors.postgres.native import SYSTEM, NativeType
 from refill.connectors.postgres.types import TypeForm, form_of, nan_value
-from refill.domain.errors import SourceChanged, SourceRefused
+from refill.domain.errors import SourceChanged
 from refill.domain.table import Column
 
 # PostgreSQL counts from 2000 and the driver adds the difference to 1970 without looking: ±infinity,
@@ -148,20 +149,13 @@ def _timestamp(array: Any, column: Column, form: TypeForm) -> Any:
     ends = pc.min_max(instants).as_py()
     if ends["min"] is None or (ends["min"] >= _FIRST_INSTANT and ends["max"] < 2**63 - 1):
         return array
-    lost = pc.and_(
-        pc.less(instants, _FIRST_INSTANT),
-        pc.invert(
-            pc.is_in(instants, value_set=pa.array([_INSTANT_INFINITY, _INSTANT_MINUS_INFINITY]))
-        ),
-    )
-    if ends["max"] == 2**63 - 1 or pc.any(lost).as_py():
-        raise SourceRefused(
-            f"Column {column.name!r} holds an instant after the year 294246, which Arrow cannot "
-            "hold: read the column as text, with a query that casts it."
-        )
-    return _replaced(
-        instants, {_INSTANT_INFINITY: 2**63 - 1, _INSTANT_MINUS_INFINITY: -(2**63)}
-    ).view(array.type)
+    named = {_INSTANT_INFINITY: 2**63 - 1, _INSTANT_MINUS_INFINITY: -(2**63)}
+    # what wrapped around, from -2^63 on, and the largest itself, which here is infinity
+    wrapped = pc.less(instants, pa.scalar(_INSTANT_INFINITY, pa.int64()))
+    far = pc.add(instants, pa.scalar(2**63 + 1 + FAR_FIRST, pa.int64()))
+    found = pc.if_else(wrapped, far, _replaced(instants, named))
+    largest = pc.equal(instants, pa.scalar(2**63 - 1, pa.int64()))
+    return pc.if_else(largest, pa.scalar(FAR_FIRST, pa.int64()), found).view(array.type)
 
 
 def _replaced(array: Any, mapping: dict[int, int]) -> Any:

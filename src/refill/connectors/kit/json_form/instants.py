@@ -8,6 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from refill.connectors.kit.instants import FAR_FIRST, FAR_LAST, is_far
+
 Arrow = Any  # the stubs of pyarrow know less than pyarrow does
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -42,11 +44,15 @@ def timestamp_texts(array: Arrow, zone: str) -> pl.Series:
 def unix_texts(array: Arrow) -> pl.Series:
     """Microseconds since 1970 as JSON numbers, the infinities as JSON strings."""
     micros = _microseconds(array)
-    low, high = TIMESTAMP_INFINITY[1], TIMESTAMP_INFINITY[0]
+    high, low = TIMESTAMP_INFINITY
     texts = pl.Series(pl.from_arrow(micros.cast(pa.large_string())))
-    if _within(micros, low + 1, high - 1):
+    if _within(micros, FAR_LAST + 1, high - 1):
         return texts
     named = {str(high): '"infinity"', str(low): '"-infinity"'}
+    if is_far(micros) is not None:
+        codes = _integers(micros).unique().drop_nulls()
+        codes = codes.filter(codes.is_between(FAR_FIRST, FAR_LAST))
+        named |= {str(code): str(code - FAR_FIRST + 2**63 - 1) for code in codes}
     return texts.replace(named)
 
 
@@ -87,6 +93,11 @@ def _date_of_days(days: Integers) -> pl.Series:
 
 def _timestamp_of_micros(micros: Integers, zone: str) -> pl.Series:
     days, rest = np.divmod(micros, DAY_MICROSECONDS)
+    far = (micros >= FAR_FIRST) & (micros <= FAR_LAST)
+    if far.any():
+        begin_day, begin_rest = divmod(2**63 - 1, DAY_MICROSECONDS)
+        more, far_rest = np.divmod(micros - FAR_FIRST + begin_rest, DAY_MICROSECONDS)
+        days, rest = np.where(far, begin_day + more, days), np.where(far, far_rest, rest)
     years, months, day = _civil(days)
     clock = pl.Series("clock", rest * 1000, dtype=pl.Int64).cast(pl.Time)
     parts = _dated(years, months, day).with_columns(clock.dt.to_string("%H:%M:%S%.6f"))
