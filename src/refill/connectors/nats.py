@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field, SecretStr
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
 
 T = TypeVar("T")
+Sent = tuple[bytes, dict[str, str]]  # a message and its headers
+# tokens between dots; what stands for any of them, and what ends a command, is no part of one
+_SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 
 WINDOW = 512  # messages that JetStream has not acknowledged yet
 ACK_SECONDS = 20.0
@@ -66,10 +71,14 @@ class NatsSink(MessageSink):
         return Tally(client.max_payload - HEADER_BYTES, "the server")
 
     def send(self, job: Job, outgoing: Outgoing) -> None:
-        subject = subject_of(job)
-        values = outgoing.value_bytes()
-        pairs = list(zip(values, outgoing.idempotency_keys.to_list(), strict=True))
-        self._run(lambda: self._publish(subject, pairs))
+        known_as = outgoing.idempotency_keys.to_list()
+        headers = outgoing.headers() or [{}] * len(known_as)
+        messages = [
+            (value, more | {"Nats-Msg-Id": key})
+            for value, key, more in zip(outgoing.value_bytes(), known_as, headers, strict=True)
+        ]
+        for subject, group in _by_subject(outgoing, subject_of(job), messages).items():
+            self._run(partial(self._publish, subject, group))
 
     def finish(self, job: Job) -> None:
         """Core NATS acknowledges nothing; an answered ping says that the server has it all."""
@@ -137,20 +146,17 @@ class NatsSink(MessageSink):
             return False
         return True
 
-    async def _publish(self, subject: str, pairs: list[tuple[bytes, str]]) -> None:
+    async def _publish(self, subject: str, messages: "list[Sent]") -> None:
         client = self._begun()
         if await self._takes_stream(subject):
             stream = client.jetstream(timeout=ACK_SECONDS)
-            for start in range(0, len(pairs), WINDOW):
-                window = pairs[start : start + WINDOW]
-                acks = [
-                    stream.publish(subject, value, headers={"Nats-Msg-Id": known_as})
-                    for value, known_as in window
-                ]
+            for start in range(0, len(messages), WINDOW):
+                window = messages[start : start + WINDOW]
+                acks = [stream.publish(subject, value, headers=more) for value, more in window]
                 await asyncio.gather(*acks)
             return
-        for value, known_as in pairs:
-            await client.publish(subject, value, headers={"Nats-Msg-Id": known_as})
+        for value, more in messages:
+            await client.publish(subject, value, headers=more)
 
     async def _flush(self) -> None:
         await self._begun().flush(timeout=10)
@@ -196,6 +202,19 @@ class NatsSink(MessageSink):
                     self._runner.run(client.close())
             self._runner.close()
             self._runner = None
+
+
+def _by_subject(outgoing: Outgoing, own: str, messages: "list[Sent]") -> "dict[str, list[Sent]]":
+    subjects = outgoing.route("subject")
+    if subjects is None:
+        return {own: messages}
+    found: dict[str, list[Sent]] = {}
+    for subject, message in zip(subjects, messages, strict=True):
+        found.setdefault(own if subject is None else subject, []).append(message)
+    for subject in found:
+        if not _SUBJECT.fullmatch(subject):
+            raise SinkRefused(f"{subject!r} is no NATS subject; mend the sink's routing.")
+    return found
 
 
 def _has_jetstream(client: "Client") -> bool:
@@ -253,5 +272,6 @@ CONNECTOR = Connector(
     ),
     extra="nats",
     driver="nats",
+    routes=("subject", "headers"),
     open_sink=_open_sink,
 )

@@ -90,6 +90,13 @@ class _AnySpec(Record):
     max_rows_per_second: int | None = None
 
 
+# columns beside the record's own, which what a sink asks for adds: no table has such names
+HIDDEN = "__refill_"
+ROUTE = HIDDEN + "route_"
+ENRICHMENT = HIDDEN + "enrichment"
+MESSAGE = "message"  # the column of a sink's SQL that is the whole message
+
+
 class SinkSpec(_AnySpec):
     """All rows of a table, or a range of its key, into a sink."""
 
@@ -99,6 +106,10 @@ class SinkSpec(_AnySpec):
     batch_size: int | None = None
     # backfills that were frozen before there was a choice go on with numbers
     numeric_format: str = "number"
+    group_columns: tuple[str, ...] = ()  # what makes the message key, instead of the primary key
+    message_path: str | None = None  # the part of the message that is sent alone
+    # the SQL's column `message` is sent alone: a value, or text that is JSON already
+    message_column: Literal["value", "json"] | None = None
     # for messages: {"consumer": {...}, "database": {...}} as they stand in the metadata
     message: Mapping[str, Any] = Field(default_factory=dict)
 

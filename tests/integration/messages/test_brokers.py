@@ -66,10 +66,26 @@ def test_composite_keys_never_overwrite_each_other(
 ) -> None:
     columns = tuple(pg_column(name=name, type="text", oid=25) for name in ("a", "b"))
     table = Table(schema_name="public", name="p", columns=columns, primary_key=("a", "b"))
-    batch = pa.RecordBatch.from_pydict({"a": ["x:y", "x"], "b": ["z", "y:z"]})
+    batch = pa.RecordBatch.from_pydict({"a": ["x-y", "x"], "b": ["z", "y-z"]})
     sink = RedisStringSink(RedisStringOptions(**place(redis_server)))
     sink.write(make_job(table=table), make_ticket(), batch.schema, iter([batch]))
-    assert sorted(client.keys()) == [b"sequin:p:x:y\\:z", b"sequin:p:x\\:y:z"]
+    assert sorted(client.keys()) == [b"sequin:p:x-y\\-z", b"sequin:p:x\\-y-z"]
+    sink.close()
+
+
+def test_a_composite_key_is_joined_as_the_original_joins_it(
+    redis_server: RedisServer, client: redis.Redis
+) -> None:
+    columns = (
+        pg_column(name="a", type="uuid", oid=2950),
+        pg_column(name="b", type="integer", oid=23),
+    )
+    table = Table(schema_name="public", name="p", columns=columns, primary_key=("a", "b"))
+    uuid = "00000000-0000-4000-8000-000000000001"
+    batch = pa.RecordBatch.from_pydict({"a": [uuid], "b": [-7]})
+    sink = RedisStringSink(RedisStringOptions(**place(redis_server)))
+    sink.write(make_job(table=table), make_ticket(), batch.schema, iter([batch]))
+    assert client.keys() == [f"sequin:p:{uuid}--7".encode()]
     sink.close()
 
 

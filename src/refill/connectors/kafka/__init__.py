@@ -81,6 +81,7 @@ CONNECTOR = Connector(
         "for consumers that read committed messages: a slice and its marker are one transaction"
     ),
     seals=frozenset({Kind.SINK}),
+    routes=("topic", "key", "headers"),
     fading_markers=True,
     extra="kafka",
     driver="confluent_kafka",

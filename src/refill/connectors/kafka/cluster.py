@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.faults import NO_TOPIC, REFUSED, error_of, translated
 from refill.connectors.kit.addresses import refuse_metadata
-from refill.domain.errors import RefillError, SinkUnavailable
+from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable
 
 T = TypeVar("T")
 
@@ -87,9 +87,18 @@ class Cluster:
             self._limit = self._ask_limit()
         return self._limit
 
-    def find_topic(self) -> None:
-        topic = self._options.topic
-        self.ask(lambda: self.admin.describe_topics(TopicCollection([topic]))[topic])
+    def find_topic(self, name: str | None = None) -> None:
+        """The sink's own, or one that its routing names."""
+        topic = name or self._options.topic
+        try:
+            self.ask(lambda: self.admin.describe_topics(TopicCollection([topic]))[topic])
+        except SinkRefused as exc:
+            if name is None:
+                raise
+            raise SinkRefused(
+                f"The topic {name!r} of the routing is not there, or may not be used; make it, or "
+                "mend the sink's routing."
+            ) from exc
 
     def _ask_limit(self) -> int:
         resource = ConfigResource(ResourceType.TOPIC, self._options.topic)

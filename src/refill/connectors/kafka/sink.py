@@ -12,7 +12,7 @@ from refill.connectors.kafka.cluster import Cluster
 from refill.connectors.kafka.faults import error_of
 from refill.connectors.kit.contract import Job, Sink, Written
 from refill.connectors.kit.envelope import PORTION_BYTES, PORTION_ROWS, Envelope
-from refill.connectors.kit.message_sink import Tally
+from refill.connectors.kit.message_sink import Outgoing, Tally
 from refill.domain.errors import SinkUnavailable, Superseded, TooManyRejects
 from refill.domain.slice import Ticket
 
@@ -28,6 +28,7 @@ INIT_SECONDS = 30.0
 COMMIT_SECONDS = 30.0
 ABORT_SECONDS = 5.0
 QUEUED_ROWS = 3 * PORTION_ROWS
+IDEMPOTENCY_HEADER = "idempotency-key"  # where the message itself does not say it
 OVERHEAD_BYTES = 100  # of a record and its batch, with room to spare
 
 
@@ -61,7 +62,7 @@ class KafkaSink(Sink):
                 if markers.is_sealed(self._cluster, job, self._options.topic):
                     raise Superseded("The backfill of this slice is over.")
                 producer.begin_transaction()
-                slice_ = _OpenSlice(producer, self._options.topic, limit, seconds)
+                slice_ = _OpenSlice(producer, self._cluster, self._options.topic, limit, seconds)
                 return self._deliver(slice_, job, ticket, schema, batches)
         finally:
             # whatever is left open here is aborted by the next attempt, or by the broker
@@ -142,9 +143,13 @@ class KafkaSink(Sink):
 class _OpenSlice:
     """The transaction of one slice, from begin to commit."""
 
-    def __init__(self, producer: Producer, topic: str, limit: int, seconds: int) -> None:
+    def __init__(
+        self, producer: Producer, cluster: Cluster, topic: str, limit: int, seconds: int
+    ) -> None:
         self.producer = producer
+        self._cluster = cluster
         self._topic = topic
+        self._found = {topic}
         self._deadline = time.monotonic() + seconds * 0.8
         self.tally = Tally(limit - OVERHEAD_BYTES, f"the topic {topic!r}")
 
@@ -153,17 +158,65 @@ class _OpenSlice:
         self._check_time()
         outgoing = self.tally.sift(envelope, portion)
         keys, values = outgoing.key_bytes(), outgoing.value_bytes()
+        handed: list[dict[str, Any]]
         if keys is None:
-            self._hand_over([{"value": value} for value in values])
+            handed = [{"value": value} for value in values]
         else:
             pairs = zip(keys, values, strict=True)
-            self._hand_over([{"key": key, "value": value} for key, value in pairs])
+            handed = [{"key": key, "value": value} for key, value in pairs]
+        if outgoing.bare or "headers" in outgoing.routes:
+            self._hand_over_singly(outgoing, handed)
+            return
+        for topic, messages in self._by_topic(outgoing, handed).items():
+            self._hand_over(topic, messages)
 
-    def _hand_over(self, handed: list[dict[str, Any]]) -> None:
+    def _by_topic(
+        self, outgoing: Outgoing, handed: list[dict[str, Any]]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """In their order: one transaction has them all, whichever topics they go to."""
+        topics = outgoing.route("topic")
+        if topics is None:
+            return {self._topic: handed}
+        found: dict[str, list[dict[str, Any]]] = {}
+        for topic, message in zip(topics, handed, strict=True):
+            found.setdefault(self._existing(topic), []).append(message)
+        return found
+
+    def _existing(self, topic: str | None) -> str:
+        """A topic that is not there is told, and not waited for until the transaction is over."""
+        if topic is None:
+            return self._topic
+        if topic not in self._found:
+            self._cluster.find_topic(topic)
+            self._found.add(topic)
+        return topic
+
+    def _hand_over_singly(self, outgoing: Outgoing, handed: list[dict[str, Any]]) -> None:
+        """The client takes headers with single messages only."""
+        known_as = outgoing.idempotency_keys.to_list()
+        topics = outgoing.route("topic") or [None] * len(handed)
+        headers = outgoing.headers() or [{}] * len(handed)
+        for message, key, topic, more in zip(handed, known_as, topics, headers, strict=True):
+            sent = [(name, value.encode()) for name, value in more.items()]
+            while True:
+                try:
+                    self.producer.produce(
+                        self._existing(topic),
+                        headers=[(IDEMPOTENCY_HEADER, key.encode()), *sent],
+                        **message,
+                    )
+                    break
+                except BufferError:
+                    self._wait()
+                except KafkaException as exc:
+                    self._fail(error_of(exc))
+        self.producer.poll(0)
+
+    def _hand_over(self, topic: str, handed: list[dict[str, Any]]) -> None:
         while handed:
             while len(self.producer) > QUEUED_ROWS:
                 self._wait()
-            taken = self.producer.produce_batch(self._topic, handed)
+            taken = self.producer.produce_batch(topic, handed)
             if taken == len(handed):
                 break
             handed = [message for message in handed if "_error" in message]

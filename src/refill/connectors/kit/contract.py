@@ -255,6 +255,8 @@ class Connector:
     target_of: Callable[[Any, str], tuple[object, ...]] | None = None
     # the option that names a place which a sink has for itself: a backfill replaces what is there
     alone_at: str | None = None
+    # what it takes are messages, and these say where each goes: the fields of a sink's routing
+    routes: tuple[str, ...] = ()
     references: Mapping[str, Reference] = field(default_factory=dict)  # by the option's name
     # the module of its driver, where not everybody has it: without it nothing is opened or made
     driver: str | None = None

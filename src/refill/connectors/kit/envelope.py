@@ -3,7 +3,6 @@
 Importing this costs nothing: polars and pyarrow come with the first use.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Job
 from refill.domain.slice import NativeExtent, Reject, Ticket
+from refill.domain.spec import HIDDEN
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,14 +30,19 @@ class Messages:
 
     key: "pl.Series | None"  # the primary key; None where the table has none
     idempotency_key: "pl.Series"
+    key_parts: "list[pl.Series]"  # of the primary key
     record: "list[Piece]"
     metadata: "list[Piece]"
     rows: int
+    alone: "list[Piece] | None"  # what is sent instead of record and metadata
+    routes: "dict[str, pl.Series]"  # where each message goes, by the names that the system has
 
     def values(self) -> "pl.Series":
         """The whole message, as JSON."""
         from refill.connectors.kit.json_form.records import assemble
 
+        if self.alone is not None:
+            return assemble(self.alone, self.rows)
         head, tail = ['{"record":'], ["}"]
         middle = [',"changes":null,"action":"read","metadata":']
         return assemble([*head, *self.record, *middle, *self.metadata, *tail], self.rows)
@@ -69,6 +74,8 @@ class Envelope:
         stable = isinstance(ticket.extent, NativeExtent) and ticket.extent.same_order
         self._place = f"{ticket.index}:" if stable else f"{ticket.index}:{ticket.attempt}:"
         self._spec = spec
+        self._groups = spec.group_columns if set(spec.group_columns) <= names else ()
+        self._hidden = [name for name in schema.names if name.startswith(HIDDEN)]
         self._now = now
         self._rows = 0
         self._head = {
@@ -80,7 +87,6 @@ class Envelope:
             "commit_idx": None,
             "database_name": spec.database_name,
             "transaction_annotations": None,
-            "enrichment": None,
         }
         self._tail = {
             "consumer": dict(spec.message.get("consumer", {})),
@@ -96,19 +102,26 @@ class Envelope:
 
     def wrap(self, batch: "pa.RecordBatch") -> Messages:
         """The messages of a portion, in its order."""
+        from refill.connectors.kit import message_parts as parts
         from refill.connectors.kit.json_form.records import record_pieces
-        from refill.connectors.kit.json_form.texts import Style
 
-        style = Style(self._spec.timestamp_format, self._spec.numeric_format, nested=True)
+        style = parts.style_of(self._spec)
         keys = [self._key_texts(batch, name) for name in self._key]
+        groups = [self._key_texts(batch, name) for name in self._groups] or keys
         known_as = self._known_as(keys, batch.num_rows)
         self._rows += batch.num_rows
+        visible = batch.drop_columns(self._hidden) if self._hidden else batch
+        record = record_pieces(visible, style)
+        about = self._metadata(known_as, keys, parts.enrichment_of(batch))
         return Messages(
-            key=_joined(keys) if keys else None,
+            key=_joined(groups) if groups else None,
             idempotency_key=known_as,
-            record=record_pieces(batch, style),
-            metadata=self._metadata_pieces(known_as, keys),
+            key_parts=keys,
+            record=record,
+            metadata=parts.object_pieces(about),
             rows=batch.num_rows,
+            alone=parts.alone(self._spec, visible, record, about),
+            routes=parts.routes_of(batch),
         )
 
     def reject(self, batch: "pa.RecordBatch", row: int, reason: str, detail: str) -> Reject:
@@ -140,19 +153,27 @@ class Envelope:
             row = self._place + numbers.cast(pl.String)
         return (f"{self._uid}:" + row).cast(pl.Binary).bin.encode("base64")
 
-    def _metadata_pieces(self, known_as: "pl.Series", keys: "list[pl.Series]") -> "list[Piece]":
+    def _metadata(
+        self, known_as: "pl.Series", keys: "list[pl.Series]", enrichment: "list[Piece]"
+    ) -> "dict[str, Any]":
+        """What is a list is pieces of JSON that differ by row; all else is the same in all."""
         from refill.connectors.kit.json_form.values import text_json
 
         read_at = self._now().astimezone(UTC).replace(tzinfo=None)
         commit_timestamp = read_at.isoformat(timespec="microseconds") + "Z"
-        head = {**self._head, "commit_timestamp": commit_timestamp, **self._middle}
-        pieces: list[Piece] = [_json(head)[:-1], ',"idempotency_key":"', known_as, '"']
-        pieces.append(',"record_pks":[')
+        pks: list[Piece] = ["["]
         for index, texts in enumerate(keys):
-            pieces.append("," if index else "")
-            pieces.extend(text_json(texts))
-        pieces.append("]," + _json(self._tail)[1:])
-        return pieces
+            pks.append("," if index else "")
+            pks.extend(text_json(texts))
+        return {
+            **self._head,
+            "commit_timestamp": commit_timestamp,
+            **self._middle,
+            "enrichment": enrichment,
+            "idempotency_key": ['"', known_as, '"'],
+            "record_pks": [*pks, "]"],
+            **self._tail,
+        }
 
 
 def _joined(keys: "list[pl.Series]", always_escape: bool = False) -> "pl.Series":
@@ -170,7 +191,3 @@ def _escaped(texts: "pl.Series") -> "pl.Series":
     if texts.str.contains(r"[:\\]").any():
         texts = texts.str.replace_many(["\\", ":"], ["\\\\", "\\:"])
     return texts.fill_null("\\N")
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

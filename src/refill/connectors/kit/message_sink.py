@@ -3,6 +3,7 @@
 Importing this costs nothing: polars and pyarrow come with the first use.
 """
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from refill.connectors.kit.contract import Job, Sink, Written
 from refill.connectors.kit.envelope import Envelope, Messages
+from refill.domain.errors import SinkRefused
 from refill.domain.slice import REJECTS_KEPT, Reject, Ticket
 
 if TYPE_CHECKING:
@@ -25,6 +27,21 @@ class Outgoing:
     keys: "pl.Series | None"
     idempotency_keys: "pl.Series"
     messages: Messages  # all of the portion, also those that were set aside
+    routes: "dict[str, pl.Series]"
+
+    @property
+    def bare(self) -> bool:
+        """Whether the messages do not say themselves what they are known by."""
+        return self.messages.alone is not None
+
+    def route(self, name: str) -> list[str | None] | None:
+        """Where each goes; None in it, and without routing: where the sink sends them."""
+        return self.routes[name].to_list() if name in self.routes else None
+
+    def headers(self) -> list[dict[str, str]] | None:
+        """What routing gives beside each message."""
+        texts = self.route("headers")
+        return None if texts is None else [headers_of(text) for text in texts]
 
     def value_bytes(self) -> list[bytes]:
         import polars as pl
@@ -51,18 +68,22 @@ class Tally:
     def sift(self, envelope: Envelope, portion: "pa.RecordBatch") -> Outgoing:
         messages = envelope.wrap(portion)
         values, keys, known_as = messages.values(), messages.key, messages.idempotency_key
+        routes = messages.routes
+        if (chosen := routes.get("key")) is not None:
+            keys = chosen if keys is None else chosen.fill_null(keys)
         sizes = values.str.len_bytes()
         if keys is not None:
-            sizes = sizes + keys.str.len_bytes()
+            sizes = sizes + keys.str.len_bytes().fill_null(0)
         if self._limit_bytes is not None:
             fits = sizes <= self._limit_bytes
             if not fits.all():
                 self._set_aside(envelope, portion, sizes, fits)
                 values, sizes, known_as = (s.filter(fits) for s in (values, sizes, known_as))
                 keys = keys.filter(fits) if keys is not None else None
+                routes = {name: texts.filter(fits) for name, texts in routes.items()}
         self.rows += len(values)
         self.bytes += int(sizes.sum())
-        return Outgoing(values, keys, known_as, messages)
+        return Outgoing(values, keys, known_as, messages, routes)
 
     def _set_aside(
         self, envelope: Envelope, portion: "pa.RecordBatch", sizes: "pl.Series", fits: "pl.Series"
@@ -105,6 +126,23 @@ class MessageSink(Sink):
 
     def finish(self, job: Job) -> None:
         """Returns when the system has taken all of it."""
+
+
+def headers_of(text: str | None) -> dict[str, str]:
+    """Of the JSON object that a routing's SQL made; a header is text, and one that is NULL none."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SinkRefused(
+            "The routing's headers are no JSON object; make them with named_struct or to_json."
+        )
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in found.items()
+        if value is not None
+    }
 
 
 def subject_of(job: Job) -> str:

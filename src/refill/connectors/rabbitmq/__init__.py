@@ -40,6 +40,7 @@ CONNECTOR = Connector(
     title="RabbitMQ",
     options_model=RabbitOptions,
     is_sink=True,
+    routes=("exchange", "routing_key", "headers"),
     guarantee=Guarantee.AT_LEAST_ONCE,
     guarantee_note="every message carries its idempotency key as message_id",
     extra="rabbitmq",

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pika
 from pika.exceptions import (
@@ -28,6 +28,14 @@ CLOSE_SECONDS = 5.0
 _REFUSALS = (AuthenticationError, ProbableAuthenticationError, ProbableAccessDeniedError)
 # reply codes that another try does not change: no access, not found, precondition failed
 _REFUSED_CODES = frozenset({403, 404, 406, 530})
+
+
+class Published(NamedTuple):
+    exchange: str
+    routing_key: str
+    body: bytes
+    message_id: str
+    headers: Mapping[str, str]
 
 
 class ConfirmedChannel:
@@ -76,18 +84,12 @@ class ConfirmedChannel:
         self._soon(lambda: self._channel.exchange_declare(exchange, passive=True, callback=done))
         self._wait(lambda: self._checked, OPEN_SECONDS, "does not answer")
 
-    def publish(
-        self,
-        exchange: str,
-        routing_key: str,
-        messages: Sequence[tuple[bytes, str]],
-        headers: Mapping[str, str],
-    ) -> None:
-        """Sends (body, message id) pairs; returns when at most a window of them is unconfirmed."""
+    def publish(self, messages: Sequence[Published]) -> None:
+        """Returns when at most a window of them is unconfirmed."""
         for start in range(0, len(messages), WINDOW):
             window = messages[start : start + WINDOW]
             self._wait(self._has_room, CONFIRM_SECONDS, "is too slow")
-            self._soon(partial(self._send, exchange, routing_key, window, headers))
+            self._soon(partial(self._send, window))
             with self._changed:
                 self._published += len(window)
 
@@ -107,18 +109,12 @@ class ConfirmedChannel:
                 self._soon(end)
                 self._thread.join(CLOSE_SECONDS)
 
-    def _send(
-        self,
-        exchange: str,
-        routing_key: str,
-        messages: Sequence[tuple[bytes, str]],
-        headers: Mapping[str, str],
-    ) -> None:
+    def _send(self, messages: Sequence[Published]) -> None:
         """In the connection's thread."""
         if self._failure is not None:
             return
         try:
-            for body, message_id in messages:
+            for exchange, routing_key, body, message_id, headers in messages:
                 properties = pika.BasicProperties(
                     content_type="application/json",
                     delivery_mode=2,

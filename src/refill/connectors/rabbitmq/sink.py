@@ -8,7 +8,7 @@ from refill.connectors.kit.addresses import refuse_metadata
 from refill.connectors.kit.contract import Job
 from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally, subject_of
 from refill.connectors.rabbitmq import RabbitOptions
-from refill.connectors.rabbitmq.channel import ConfirmedChannel
+from refill.connectors.rabbitmq.channel import ConfirmedChannel, Published
 from refill.domain.errors import SinkUnavailable
 
 # RabbitMQ refuses larger ones by closing the channel (max_message_size, since 3.8)
@@ -28,11 +28,22 @@ class RabbitSink(MessageSink):
         return Tally(MESSAGE_LIMIT, "RabbitMQ")
 
     def send(self, job: Job, outgoing: Outgoing) -> None:
-        messages = list(
-            zip(outgoing.value_bytes(), outgoing.idempotency_keys.to_list(), strict=True)
-        )
+        values, known_as = outgoing.value_bytes(), outgoing.idempotency_keys.to_list()
+        own, subject = self._options.headers, subject_of(job)
+        nowhere = [None] * len(values)
+        headers = outgoing.headers()
         self._begun().publish(
-            self._options.exchange, subject_of(job), messages, self._options.headers
+            [
+                Published(exchange or self._options.exchange, key or subject, value, known, more)
+                for exchange, key, value, known, more in zip(
+                    outgoing.route("exchange") or nowhere,
+                    outgoing.route("routing_key") or nowhere,
+                    values,
+                    known_as,
+                    [own] * len(values) if headers is None else [own | more for more in headers],
+                    strict=True,
+                )
+            ]
         )
 
     def finish(self, job: Job) -> None:

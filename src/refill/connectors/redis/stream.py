@@ -1,15 +1,10 @@
 """Redis streams: an entry per message, with its parts as fields."""
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Job, Sink
 from refill.connectors.kit.message_sink import Outgoing
 from refill.connectors.redis.connection import RedisOptions, RedisSink
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class RedisStreamOptions(RedisOptions):
@@ -26,16 +21,29 @@ class RedisStreamSink(RedisSink):
         self._stream = options.stream_key
 
     def send(self, job: Job, outgoing: Outgoing) -> None:
-        records, metadata = outgoing.messages.parts()
-        self.run([("XADD", self._stream, "*", *fields) for fields in _entries(records, metadata)])
+        entries = _bare_entries(outgoing) if outgoing.bare else _entries(outgoing)
+        streams = outgoing.route("stream") or [None] * len(entries)
+        self.run(
+            [
+                ("XADD", stream or self._stream, "*", *fields)
+                for stream, fields in zip(streams, entries, strict=True)
+            ]
+        )
 
 
-def _entries(records: "pl.Series", metadata: "pl.Series") -> list[tuple[str, ...]]:
+def _entries(outgoing: Outgoing) -> list[tuple[str, ...]]:
     """The fields of each entry, as Sequin names them."""
+    records, metadata = outgoing.messages.parts()
     return [
         ("action", "read", "changes", "null", "metadata", about, "record", record)
         for record, about in zip(records.to_list(), metadata.to_list(), strict=True)
     ]
+
+
+def _bare_entries(outgoing: Outgoing) -> list[tuple[str, ...]]:
+    """A message that a transform made, and beside it what it is known by."""
+    pairs = zip(outgoing.values.to_list(), outgoing.idempotency_keys.to_list(), strict=True)
+    return [("message", value, "idempotency_key", known_as) for value, known_as in pairs]
 
 
 def _open_sink(options: RedisStreamOptions, context: Context) -> Sink:
@@ -51,5 +59,6 @@ CONNECTOR = Connector(
     guarantee_note=("every entry carries its idempotency key, by which a reader can drop repeats"),
     extra="redis",
     driver="redis",
+    routes=("stream",),
     open_sink=_open_sink,
 )

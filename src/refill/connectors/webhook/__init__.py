@@ -92,6 +92,7 @@ CONNECTOR = Connector(
     title="Webhook",
     options_model=WebhookOptions,
     is_sink=True,
+    routes=("path", "method", "headers"),
     guarantee=Guarantee.KEYED,
     guarantee_note=(
         "every message carries its idempotency key, every request a hash of its messages' keys; "

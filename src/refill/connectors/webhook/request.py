@@ -13,6 +13,7 @@ import httpx
 
 from refill.connectors.kit.addresses import pin_public
 from refill.connectors.webhook import WebhookOptions
+from refill.connectors.webhook.route import Route
 from refill.domain.endpoint import CONTENT_TYPE
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
@@ -21,6 +22,7 @@ PASSING = frozenset({408, 409, 425, 429})
 TRIES = 3
 # a receiver that asks for more patience than this gets it from the worker, not from a task
 PATIENCE_SECONDS = 10.0
+ENDPOINT = Route()  # the endpoint itself
 
 
 class Receiver:
@@ -48,7 +50,7 @@ class Receiver:
         pinned = pin_public(host, port, allow_private)
         self._address = (pinned, port)
         literal = f"[{pinned}]" if ":" in pinned else pinned
-        self._target = parts._replace(netloc=f"{literal}:{port}", fragment="").geturl()
+        self._target = parts._replace(netloc=f"{literal}:{port}", fragment="")
         self._place = f"The webhook {parts.scheme}://{parts.netloc}{parts.path}"
         self._headers = {
             **{name: value.get_secret_value() for name, value in options.headers.items()},
@@ -75,17 +77,20 @@ class Receiver:
         except OSError as exc:
             raise SinkUnavailable(f"{self._place} could not be reached: {exc}") from exc
 
-    def post(self, body: bytes, idempotency_key: str) -> None:
+    def post(self, body: bytes, idempotency_key: str, route: Route = ENDPOINT) -> None:
         """Returns when the receiver took it. A request that timed out may have been taken: the
         same body goes out again under the same key."""
+        method, target, more = route.verb(), route.target(self._target), route.more_headers()
         for attempt in range(TRIES):
             last = attempt == TRIES - 1
             try:
-                answer = self._client.post(
-                    self._target,
+                answer = self._client.request(
+                    method,
+                    target,
                     content=body,
                     headers={
                         **self._headers,
+                        **more,
                         "Idempotency-Key": idempotency_key,
                         **self._signature(body),
                     },

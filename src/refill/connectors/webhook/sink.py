@@ -9,6 +9,7 @@ from refill.connectors.kit.contract import Context, Job
 from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally
 from refill.connectors.webhook import WebhookOptions
 from refill.connectors.webhook.request import Receiver
+from refill.connectors.webhook.route import Route
 
 BATCH_SIZE = 100
 BODY_BYTES = 4 * 1024 * 1024  # a batch is closed before it grows beyond
@@ -33,11 +34,11 @@ class WebhookSink(MessageSink):
 
     def send(self, job: Job, outgoing: Outgoing) -> None:
         receiver, pool = self._open()
-        for body, key in self._requests(job, outgoing):
+        for body, key, route in self._requests(job, outgoing):
             # no more on their way than the endpoint is meant to bear
             while len(self._sent) >= self._options.concurrency:
                 self._sent.popleft().result()
-            self._sent.append(pool.submit(receiver.post, body, key))
+            self._sent.append(pool.submit(receiver.post, body, key, route))
 
     def finish(self, job: Job) -> None:
         while self._sent:
@@ -58,16 +59,17 @@ class WebhookSink(MessageSink):
             self._pool = ThreadPoolExecutor(self._options.concurrency, "refill-webhook")
         return self._receiver, self._pool
 
-    def _requests(self, job: Job, outgoing: Outgoing) -> Iterator[tuple[bytes, str]]:
-        """(body, Idempotency-Key) of each request. The key is a hash of its messages' keys: rows
-        that were read again, and fall into other batches, are no repeats of other rows."""
+    def _requests(self, job: Job, outgoing: Outgoing) -> Iterator[tuple[bytes, str, Route]]:
+        """(body, Idempotency-Key, route) of each request. The key is a hash of its messages' keys:
+        rows that were read again, and fall into other batches, are no repeats of other rows."""
         values = outgoing.value_bytes()
         keys = outgoing.idempotency_keys.to_list()
         size = (job.sink_spec.batch_size or BATCH_SIZE) if self._options.batch else 1
+        routes = _routes(outgoing)
         start = 0
         while start < len(values):
             end, length = start, 0
-            while end < len(values) and end - start < size:
+            while end < len(values) and end - start < size and routes[end] == routes[start]:
                 length += len(values[end])
                 if length > BODY_BYTES and end > start:
                     break
@@ -75,5 +77,17 @@ class WebhookSink(MessageSink):
             body = values[start]
             if self._options.batch:
                 body = b'{"data":[' + b",".join(values[start:end]) + b"]}"
-            yield body, hashlib.sha256("\n".join(keys[start:end]).encode()).hexdigest()
+            yield (
+                body,
+                hashlib.sha256("\n".join(keys[start:end]).encode()).hexdigest(),
+                routes[start],
+            )
             start = end
+
+
+def _routes(outgoing: Outgoing) -> list[Route]:
+    if not outgoing.routes:
+        return [Route()] * len(outgoing.values)
+    nothing: list[str | None] = [None] * len(outgoing.values)
+    parts = (outgoing.route(name) or nothing for name in ("path", "method", "headers"))
+    return [Route(*route) for route in zip(*parts, strict=True)]
