@@ -35,6 +35,7 @@ class Condition(Record):
     column_name: str
     operator: Operator
     comparison_value: Any = None
+    field_path: str | None = None  # inside a JSON column: names, and numbers of elements, by dots
 
 
 class Selection(Record):
@@ -130,7 +131,11 @@ class Sink:
     destination_options: Mapping[str, Any]
     batch_size: int | None = None
     filter: tuple[Condition, ...] = ()
+    filter_sql: str | None = None  # a condition in Spark SQL, instead of `filter`
     transform: str | None = None  # Spark SQL over the view `source`
+    message_path: str | None = None  # the part of a message that is sent alone
+    routing: str | None = None  # Spark SQL of the fields that the system has
+    enrichment: str | None = None  # a query of the source, with :keys
     timestamp_format: str = "iso8601"
     numeric_format: str = "string"  # or "number": how messages write numeric
     max_retry_count: int | None = None

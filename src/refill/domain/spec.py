@@ -110,6 +110,7 @@ class SinkSpec(_AnySpec):
     message_path: str | None = None  # the part of the message that is sent alone
     # the SQL's column `message` is sent alone: a value, or text that is JSON already
     message_column: Literal["value", "json"] | None = None
+    enrichment: str | None = None  # a query of the source, with :keys
     # for messages: {"consumer": {...}, "database": {...}} as they stand in the metadata
     message: Mapping[str, Any] = Field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from refill.connectors.kit.instants import is_far
 from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.pipeline import Condition, Operator
 from refill.domain.table import Comparison, Family
-from refill.planning.conditions import NULL_TESTS, Value, read_values
+from refill.planning.conditions import NULL_TESTS, Value, read_inner_values, read_values
 
 # the stubs know none of the overloads used here
 pa: Any = pyarrow
@@ -61,6 +61,8 @@ def _compile(condition: Condition, schema: pyarrow.Schema) -> tuple[int, Callabl
             "change the sink's filter, or its columns, and start a new backfill."
         )
     field = schema.field(position)
+    if condition.field_path is not None:
+        return position, _inside(condition, note_of(field).family)
     if condition.operator in NULL_TESTS:
         return position, pc.is_null if condition.operator is Operator.IS_NULL else pc.is_valid
     note = note_of(field)
@@ -82,6 +84,50 @@ def _compile(condition: Condition, schema: pyarrow.Schema) -> tuple[int, Callabl
             pc.is_valid(column), pc.invert(pc.fill_null(one_of(column), False)), None
         )
     return position, _comparison(note, condition.operator, values[0], field.type)
+
+
+def _inside(condition: Condition, family: Family) -> Callable[[Column], Mask]:
+    """A condition on what is inside a JSON column, as text: a missing value is NULL, as null is."""
+    try:
+        values = read_inner_values(condition, family)
+    except ValueError as exc:
+        raise Invalid.of("filter", f"{condition.column_name}: {exc}") from exc
+    steps = (condition.field_path or "").split(".")
+    path = "$" + "".join(f"[{s}]" if s.isdigit() else f"['{s}']" for s in steps)
+    operator = condition.operator
+
+    def test(column: Column) -> Mask:
+        texts = _inner_texts(column, path)
+        if operator in NULL_TESTS:
+            return pc.is_null(texts) if operator is Operator.IS_NULL else pc.is_valid(texts)
+        tests = [_inner_test(operator, value, texts) for value in values]
+        found = tests[0] if tests else pa.repeat(False, len(texts))
+        for other in tests[1:]:
+            found = pc.or_kleene(found, other)
+        if operator is Operator.NOT_IN:
+            return pc.if_else(pc.is_valid(texts), pc.invert(pc.fill_null(found, False)), None)
+        return found
+
+    return test
+
+
+def _inner_texts(column: Column, path: str) -> Column:
+    import polars as pl
+
+    found = pl.Series(pl.from_arrow(column.cast(pa.large_string()))).str.json_path_match(path)
+    return found.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _inner_test(operator: Operator, value: Value, texts: Column) -> Mask:
+    equal = Operator.EQ if operator in (Operator.IN, Operator.NOT_IN) else operator
+    if not isinstance(value, Decimal):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return _COMPARE[equal](texts, pa.scalar(text, pa.large_string()))
+    numbers = pc.match_substring_regex(texts, r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$")
+    only = pc.if_else(numbers, texts, pa.scalar(None, pa.large_string()))
+    decided = _numeric_comparison(equal, value, pa.large_string())(only)
+    # what is no number is not equal to one, and in no order with it
+    return pc.if_else(pc.invert(numbers), equal is Operator.NE, decided)
 
 
 def _any_of(note: FieldNote, values: Sequence[Value], kind: Any) -> Callable[[Column], Mask]:

@@ -54,7 +54,10 @@ def check_filter(conditions: Sequence[Condition], columns: Sequence[Column]) -> 
             problems.append(f"there is no column {condition.column_name!r}; there are: {names}")
             continue
         try:
-            read_values(condition, column.family, column.comparison)
+            if condition.field_path is not None:
+                read_inner_values(condition, column.family)
+            else:
+                read_values(condition, column.family, column.comparison)
         except ValueError as exc:
             problems.append(f"{condition.column_name} {condition.operator}: {exc}")
     if problems:
@@ -88,6 +91,32 @@ def read_values(
             raise ValueError("comparison_value must be a list")
         return tuple(_read_value(value, family) for value in given)
     return (_read_value(given, family),)
+
+
+def read_inner_values(condition: Condition, family: Family) -> tuple[Value, ...]:
+    """Of a condition on what is inside a JSON column: texts, numbers, true and false."""
+    operator, given = condition.operator, condition.comparison_value
+    if family is not Family.JSON:
+        raise ValueError("field_path looks inside json and jsonb columns only")
+    if not all((condition.field_path or "").split(".")):
+        raise ValueError("field_path is names, and numbers of elements, between dots")
+    if operator in NULL_TESTS:
+        if given is not None:
+            raise ValueError("takes no comparison_value")
+        return ()
+    if operator in _LISTS and not isinstance(given, list | tuple):
+        raise ValueError("comparison_value must be a list")
+    return tuple(_inner(value, operator) for value in (given if operator in _LISTS else (given,)))
+
+
+def _inner(given: Any, operator: Operator) -> Value:
+    if isinstance(given, bool | str):
+        if operator in _ORDERING:
+            raise ValueError("only numbers are ordered inside JSON")
+        return given
+    if isinstance(given, int | float):
+        return _number(given)
+    raise ValueError(f"comparison_value must be text, a number, true or false, not {given!r}")
 
 
 def _read_value(given: Any, family: Family) -> Value:

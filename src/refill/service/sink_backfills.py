@@ -21,6 +21,7 @@ from refill.service.identity import is_uid
 from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
 from refill.service.sink_checks import check_sql
+from refill.service.sink_sql import check_message, frozen_sql, group_columns
 from refill.store.port import Store
 from refill.store.records import NewBackfill, Page
 
@@ -305,7 +306,8 @@ class SinkBackfills:
         )
         if table.columns:
             if sink.transform is not None:
-                check_sql(sink.transform, table)
+                check_sql(sink.transform, table, group_columns(sink, table))
+            check_message(sink, connector, (table,))
             check_filter(sink.filter, table.columns)
             read = freeze_keyed(read, table)
         return SinkSpec(
@@ -313,8 +315,6 @@ class SinkBackfills:
             database_type=database.type,
             database_name=database.name,
             read=read,
-            filter=sink.filter,
-            transform=sink.transform,
             sink_type=sink.destination_type,
             sink_options=frozen(connector, sink.destination_options),
             sink_id=sink.id,
@@ -325,6 +325,7 @@ class SinkBackfills:
             max_retry_count=sink.max_retry_count,
             max_rows_per_second=request.max_rows_per_second,
             message=_message(sink, database),
+            **frozen_sql(sink, table),
         )
 
 

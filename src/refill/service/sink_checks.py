@@ -9,6 +9,7 @@ from refill.domain.table import Table
 from refill.planning.conditions import check_filter
 from refill.service.catalogue import Catalogue, pick
 from refill.service.selection import covers, full_name, named_tables, overlap
+from refill.service.sink_sql import check_message, group_columns
 from refill.store.port import PipelineStore
 
 
@@ -37,7 +38,9 @@ class SinkChecks:
             check_filter(sink.filter, named.columns)
         if sink.transform is not None:
             for table in tables or (None,):
-                check_sql(sink.transform, table)
+                groups = () if table is None else group_columns(sink, table)
+                check_sql(sink.transform, table, groups)
+        check_message(sink, self._connectors.get(sink.destination_type), tables)
         self._check_place(sink)
 
     def _named(
@@ -111,12 +114,13 @@ def check_condition(condition: Condition) -> None:
         raise Invalid.of("filter", f"{operator.value} needs one plain comparison_value")
 
 
-def check_sql(sql: str, table: Table | None) -> None:
-    """One SELECT, row by row, that keeps the key; its columns, where the table is known."""
+def check_sql(sql: str, table: Table | None, groups: Iterable[str] = ()) -> None:
+    """One SELECT, row by row, that keeps the key and what groups the messages; its columns, where
+    the table is known."""
     from refill.guards.transform import check_transform  # the parser is slow to import
 
     columns = [] if table is None else [column.name for column in table.columns]
-    keep = () if table is None else table.key
+    keep = () if table is None else (*table.key, *(n for n in groups if n not in table.key))
     check_transform(sql, columns, row_by_row=True, keep=keep)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from refill.clock import Clock
@@ -43,6 +43,8 @@ class SinkDraft:
     filter: tuple[Condition, ...] | None = None
     transform: str | None = None
     drops_transform: bool = False
+    # of filter_sql, message_path, routing and enrichment those that are given; None drops one
+    forms: Mapping[str, str | None] = field(default_factory=dict)
     timestamp_format: str | None = None
     numeric_format: str | None = None
     max_retry_count: int | None = None
@@ -200,6 +202,7 @@ class Sinks:
             given["selection"] = named_selection(draft.tables)
         if draft.transform is not None or draft.drops_transform:
             given["transform"] = draft.transform
+        given |= draft.forms
         if draft.destination is not None:
             given |= self._destination(sink, draft.destination)
         applied = dataclasses.replace(sink, database_id=database.id, **given)

@@ -208,7 +208,8 @@ def guard(spec: Spec) -> None:
     """The tenant's SQL is looked at again before every run, wherever it came from."""
     known = [column.name for column in spec.read.fields]
     if isinstance(spec, SinkSpec):
-        check_transform(sql_of(spec), known, row_by_row=True, keep=spec.read.table.key)
+        keep = {*spec.read.table.key, *spec.group_columns}
+        check_transform(sql_of(spec), known, row_by_row=True, keep=keep)
     else:
         check_transform(sql_of(spec), known, row_by_row=False)
 

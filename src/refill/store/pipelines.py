@@ -25,6 +25,7 @@ _FILTER = TypeAdapter(tuple[Condition, ...])
 _SCHEDULE = TypeAdapter(tuple[Schedule, ...])
 _SINK_DEFINITION = (
     *("selection", "tables", "actions", "batch_size", "filter", "transform"),
+    *("filter_sql", "message_path", "routing", "enrichment"),
     *("timestamp_format", "numeric_format", "max_retry_count", "max_rejects", "annotations"),
 )
 # what sinks have that were stored before there was a choice: their readers know numbers

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from refill.connectors.kit.json_form.records import Piece, assemble, value_pieces
 from refill.connectors.kit.json_form.texts import Style, embedded
-from refill.connectors.kit.json_form.values import key_texts
+from refill.connectors.kit.json_form.values import bare_texts
 from refill.domain.spec import ENRICHMENT, MESSAGE, ROUTE, SinkSpec
 
 HEADERS = "headers"
@@ -66,7 +66,7 @@ def routes_of(batch: pa.RecordBatch) -> dict[str, pl.Series]:
                 texts = assemble(pieces, batch.num_rows)
                 found[name] = texts.set(texts == "null", None)
             else:
-                found[name] = key_texts(column, field)
+                found[name] = bare_texts(column, field)
     return found
 
 

@@ -7,39 +7,35 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from refill.api.body import Body
 from refill.api.connector_schemas import Form, described_by
 from refill.api.dialects.sinks.forms import Name, Text, seconds
-from refill.domain.pipeline import Condition, Operator, Selection, SinkTable
+from refill.api.dialects.sinks.sql_forms import (
+    NONE,
+    EnrichmentInput,
+    FilterSqlInput,
+    PathAnswer,
+    RoutingInput,
+    SqlAnswer,
+    TransformInput,
+    no_function,
+    shown_path,
+    shown_sql,
+)
+from refill.domain.pipeline import Condition, Operator, Selection, Sink, SinkTable
 from refill.service.sinks import SinkDraft, SinkView
 
 Names = Annotated[list[Text], Field(max_length=1000)]
 StatusWord = Literal["active", "disabled", "paused"]
-_NONE = ("none", "", None)
-
-
-def _only_none(value: object) -> object:
-    if value not in _NONE:
-        raise ValueError("not supported yet; leave it out, or give none")
-    return value
 
 
 def _supported_policy(value: object) -> object:
-    if value not in (*_NONE, "pause_on_full"):
+    if value not in (*NONE, "pause_on_full"):
         raise ValueError("not supported yet; a sink that cannot keep up holds the reader back")
     return value
 
 
 def _supported_grouping(value: object) -> object:
-    if value not in _NONE and value is not True:
+    if value not in NONE and value is not True:
         raise ValueError("not supported yet; leave it out, or give none")
     return value
-
-
-def _no_function(value: object) -> object:
-    if isinstance(value, str) and value not in _NONE:
-        raise ValueError("functions are not supported yet; see the reference for what is")
-    return value
-
-
-Unsupported = Annotated[Literal["none", ""] | None, BeforeValidator(_only_none)]
 
 
 class SinkSourceInput(Body):
@@ -52,7 +48,8 @@ class SinkSourceInput(Body):
 class SinkTableInput(Body):
     name: Text = Field(description="schema.table")
     group_column_names: Names | None = Field(
-        None, description="columns that group its messages; checked and kept, for live changes"
+        None,
+        description="columns that make the message key of its rows, instead of the primary key",
     )
 
 
@@ -62,11 +59,8 @@ class ConditionInput(Body):
     comparison_value: Any = Field(
         None, description="a list for in and not in; nothing for is null and is not null"
     )
-
-
-class TransformInput(Body):
-    sql: str = Field(
-        min_length=1, max_length=20_000, description="one SELECT of Spark SQL from the view source"
+    field_path: Text | None = Field(
+        None, description="a value inside a json or jsonb column: names between dots"
     )
 
 
@@ -108,11 +102,14 @@ class UpdateSink(Body):
         None, description="messages per request of a webhook; 100 where nobody says otherwise"
     )
     filter: Annotated[
-        Literal["none", ""] | Annotated[list[ConditionInput], Field(max_length=100)] | None,
-        BeforeValidator(_no_function),
-    ] = Field(None, description="conditions that a row must meet, all of them")
+        Literal["none", ""]
+        | Annotated[list[ConditionInput], Field(max_length=100)]
+        | FilterSqlInput
+        | None,
+        BeforeValidator(no_function("filter")),
+    ] = Field(None, description="conditions that a row must meet, all of them; or SQL")
     transform: Annotated[
-        Literal["none", ""] | TransformInput | None, BeforeValidator(_no_function)
+        Literal["none", ""] | TransformInput | None, BeforeValidator(no_function("transform"))
     ] = Field(None, description="what becomes of a row")
     timestamp_format: Literal["iso8601", "unix_microsecond"] | None = Field(
         None, description="how messages write times"
@@ -127,8 +124,12 @@ class UpdateSink(Body):
         None, description="how many rows of a backfill may fail to be delivered"
     )
     annotations: dict[str, Any] | None = Field(None, description="kept, and given in every message")
-    routing: Unsupported = Field(None, description="not supported yet")
-    enrichment: Unsupported = Field(None, description="not supported yet")
+    routing: Annotated[
+        Literal["none", ""] | RoutingInput | None, BeforeValidator(no_function("routing"))
+    ] = Field(None, description="where each message goes, by SQL")
+    enrichment: Annotated[
+        Literal["none", ""] | EnrichmentInput | None, BeforeValidator(no_function("enrichment"))
+    ] = Field(None, description="what the source adds to each message's metadata, by SQL")
     load_shedding_policy: Annotated[
         Literal["none", "", "pause_on_full"] | None, BeforeValidator(_supported_policy)
     ] = Field(None, description="a sink that cannot keep up holds the reader back")
@@ -149,6 +150,7 @@ class UpdateSink(Body):
             filter=self._filter(),
             transform=self.transform.sql if isinstance(self.transform, TransformInput) else None,
             drops_transform="transform" in self.model_fields_set,
+            forms=self._forms(),
             timestamp_format=self.timestamp_format,
             numeric_format=self.numeric_format,
             max_retry_count=self.max_retry_count,
@@ -164,6 +166,20 @@ class UpdateSink(Body):
             return None
         return tuple(SinkTable.model_validate(table.model_dump()) for table in self.tables)
 
+    def _forms(self) -> dict[str, str | None]:
+        """Of what is given; what is not stays as it is."""
+        found: dict[str, str | None] = {}
+        if "filter" in self.model_fields_set:
+            given = self.filter
+            found["filter_sql"] = given.sql if isinstance(given, FilterSqlInput) else None
+        if "transform" in self.model_fields_set:
+            made = self.transform
+            found["message_path"] = made.path if isinstance(made, TransformInput) else None
+        for name in ("routing", "enrichment"):
+            if name in self.model_fields_set:
+                found[name] = getattr(getattr(self, name), "sql", None)
+        return found
+
     def _filter(self) -> tuple[Condition, ...] | None:
         if "filter" not in self.model_fields_set:
             return None
@@ -173,6 +189,7 @@ class UpdateSink(Body):
                 column_name=condition.column_name,
                 operator=condition.operator,
                 comparison_value=condition.comparison_value,
+                field_path=condition.field_path,
             )
             for condition in conditions
         )
@@ -201,10 +218,7 @@ class ConditionAnswer(BaseModel):
     column_name: str = Field(description="a column of the table")
     operator: str = Field(description="how the two are compared")
     comparison_value: Any = Field(description="what it is compared with")
-
-
-class TransformAnswer(BaseModel):
-    sql: str = Field(description="one SELECT of Spark SQL from the view source")
+    field_path: str | None = Field(None, description="where inside a JSON column")
 
 
 class SinkDestinationAnswer(BaseModel):
@@ -238,12 +252,14 @@ class SinkAnswer(BaseModel):
     tables: list[SinkTableAnswer] = Field(description="settings by table")
     actions: list[str] = Field(description="for live changes; backfills do not read it")
     destination: SinkDestinationAnswer = Field(description="where it delivers to")
-    filter: Literal["none"] | list[ConditionAnswer] = Field(
-        description="conditions that a row must meet, all of them"
+    filter: Literal["none"] | list[ConditionAnswer] | SqlAnswer = Field(
+        description="conditions that a row must meet, all of them; or SQL"
     )
-    transform: Literal["none"] | TransformAnswer = Field(description="what becomes of a row")
-    routing: Literal["none"] = Field(description="not supported yet")
-    enrichment: Literal["none"] = Field(description="not supported yet")
+    transform: Literal["none"] | SqlAnswer | PathAnswer = Field(description="what becomes of a row")
+    routing: Literal["none"] | SqlAnswer = Field(description="where each message goes")
+    enrichment: Literal["none"] | SqlAnswer = Field(
+        description="what the source adds to each message's metadata"
+    )
     message_grouping: bool = Field(description="always true")
     load_shedding_policy: str = Field(
         description="a sink that cannot keep up holds the reader back"
@@ -275,14 +291,10 @@ def show_sink(view: SinkView) -> SinkAnswer:
         ],
         actions=list(sink.actions),
         destination=SinkDestinationAnswer(**view.destination),
-        filter=[
-            ConditionAnswer.model_validate(condition.model_dump(mode="json"))
-            for condition in sink.filter
-        ]
-        or "none",
-        transform="none" if sink.transform is None else TransformAnswer(sql=sink.transform),
-        routing="none",
-        enrichment="none",
+        filter=_shown_filter(sink),
+        transform=shown_path(sink.message_path) or shown_sql(sink.transform),
+        routing=shown_sql(sink.routing),
+        enrichment=shown_sql(sink.enrichment),
         message_grouping=True,
         load_shedding_policy="pause_on_full",
         batch_size=sink.batch_size,
@@ -296,6 +308,15 @@ def show_sink(view: SinkView) -> SinkAnswer:
         inserted_at=seconds(sink.created_at),
         updated_at=seconds(sink.updated_at),
     )
+
+
+def _shown_filter(sink: Sink) -> Literal["none"] | list[ConditionAnswer] | SqlAnswer:
+    if sink.filter_sql is not None:
+        return SqlAnswer(sql=sink.filter_sql)
+    return [
+        ConditionAnswer.model_validate(condition.model_dump(mode="json"))
+        for condition in sink.filter
+    ] or "none"
 
 
 def _health(view: SinkView) -> SinkHealth:
