@@ -11,6 +11,7 @@ from refill.guards.parsing import Guard
 PARAMETER = "date"
 
 _GUARD = Guard("query", "query", "SQL")
+_ENRICHMENT = Guard("enrichment", "query", "SQL")
 _NEEDED = "one SELECT with :date in it"
 
 _WRITES = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock)
@@ -24,13 +25,25 @@ def check_dated_query(sql: str, dialect: str) -> str:
         _GUARD.refuse(f"it is empty; write {_NEEDED}")
     with _GUARD.reading():
         tree = _GUARD.parse(text, dialect, _NEEDED)
-        for node in tree.walk():
-            if isinstance(node, _WRITES) and not isinstance(node, exp.Query):
-                _GUARD.refuse(
-                    f"{_word(node)} is not allowed: a transfer only reads; write one plain SELECT"
-                )
+        _check_reads(tree, _GUARD, "a transfer")
         _check_parameters(tree)
     return text
+
+
+def check_keyed_query(sql: str, dialect: str) -> None:
+    """Invalid on `enrichment` unless it is one SELECT of the source's SQL with :keys in it."""
+    needed = "one SELECT with :keys in it, as in: where id = any(:keys)"
+    with _ENRICHMENT.reading():
+        tree = _ENRICHMENT.parse(sql.strip().rstrip(";"), dialect, needed)
+        _check_reads(tree, _ENRICHMENT, "an enrichment")
+        if {str(node.this) for node in tree.find_all(exp.Placeholder)} != {"keys"}:
+            _ENRICHMENT.refuse(f"it needs the parameter :keys, and no other; write {needed}")
+
+
+def _check_reads(tree: exp.Query, guard: Guard, what: str) -> None:
+    for node in tree.walk():
+        if isinstance(node, _WRITES) and not isinstance(node, exp.Query):
+            guard.refuse(f"{_word(node)} is not allowed: {what} only reads; write one plain SELECT")
 
 
 def _check_parameters(tree: exp.Query) -> None:

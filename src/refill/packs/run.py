@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from refill.connectors.kit.contract import Connector, Sink, Source
 from refill.domain.slice import Dated, Outcome, Receipt, Ticket
-from refill.domain.spec import KeyedRead
+from refill.domain.spec import KeyedRead, SinkSpec
 from refill.packs.allowance import RejectAllowance
 from refill.packs.assignment import Assignment
+from refill.packs.enrich import Enricher
 from refill.packs.faults import failure, without_work
 from refill.packs.filter import Filter
 from refill.packs.flow import Flow, Throttle
@@ -124,10 +125,12 @@ class PackRun:
             check=self._check,
         )
         job = self._allowance.job()
+        kept, schema = iter(flow), self._schema
+        if isinstance(self._spec, SinkSpec) and self._spec.enrichment is not None:
+            enricher = Enricher(self._spec, self._source.get())
+            kept, schema = map(enricher.apply, kept), enricher.schema(schema)
         try:
-            written = self._sink.get().write(
-                job, ticket, self._schema, self._stepped(ticket, iter(flow))
-            )
+            written = self._sink.get().write(job, ticket, schema, self._stepped(ticket, kept))
         finally:
             _close(batches)
         receipt = receipt_of(

@@ -307,7 +307,7 @@ class SinkBackfills:
         if table.columns:
             if sink.transform is not None:
                 check_sql(sink.transform, table, group_columns(sink, table))
-            check_message(sink, connector, (table,))
+            check_message(sink, self._connectors.get(database.type), connector, (table,))
             check_filter(sink.filter, table.columns)
             read = freeze_keyed(read, table)
         return SinkSpec(

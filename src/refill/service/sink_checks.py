@@ -40,7 +40,8 @@ class SinkChecks:
             for table in tables or (None,):
                 groups = () if table is None else group_columns(sink, table)
                 check_sql(sink.transform, table, groups)
-        check_message(sink, self._connectors.get(sink.destination_type), tables)
+        known = self._connectors
+        check_message(sink, known.get(database.type), known.get(sink.destination_type), tables)
         self._check_place(sink)
 
     def _named(

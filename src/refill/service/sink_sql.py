@@ -13,7 +13,6 @@ from refill.domain.table import Table
 from refill.service.selection import full_name
 
 _PARTS = ("record", "changes", "action", "metadata")
-_KEYS = ":keys"
 
 
 def group_columns(sink: Sink, table: Table) -> tuple[str, ...]:
@@ -24,17 +23,21 @@ def group_columns(sink: Sink, table: Table) -> tuple[str, ...]:
     return ()
 
 
-def check_message(sink: Sink, connector: Connector | None, tables: Sequence[Table]) -> None:
+def check_message(
+    sink: Sink, source: Connector | None, connector: Connector | None, tables: Sequence[Table]
+) -> None:
     """That a path, a routing and an enrichment say something that this sink can do."""
     given = {"transform": sink.message_path, "routing": sink.routing, "enrichment": sink.enrichment}
     for field, text in given.items():
         if text is not None and connector is not None and not connector.routes:
             raise Invalid.of(field, f"{connector.title} takes rows, and this is about messages")
     for table in tables or (None,):
-        _check_for(sink, connector, table)
+        _check_for(sink, source, connector, table)
 
 
-def _check_for(sink: Sink, connector: Connector | None, table: Table | None) -> None:
+def _check_for(
+    sink: Sink, source: Connector | None, connector: Connector | None, table: Table | None
+) -> None:
     if sink.message_path is not None:
         _check_path(sink.message_path, table)
     columns = [] if table is None else [column.name for column in table.columns]
@@ -47,7 +50,7 @@ def _check_for(sink: Sink, connector: Connector | None, table: Table | None) -> 
         if sink.filter_sql is not None:
             sink_sql.check_filter_sql(sink.filter_sql, columns)
     if sink.enrichment is not None:
-        _check_enrichment(sink.enrichment, table)
+        _check_enrichment(sink.enrichment, table, source)
 
 
 def _check_path(path: str, table: Table | None) -> None:
@@ -62,9 +65,11 @@ def _check_path(path: str, table: Table | None) -> None:
         )
 
 
-def _check_enrichment(sql: str, table: Table | None) -> None:
-    if _KEYS not in sql:
-        raise Invalid.of("enrichment", "must have :keys in it, as in: where id = any(:keys)")
+def _check_enrichment(sql: str, table: Table | None, source: Connector | None) -> None:
+    from refill.guards.query import check_keyed_query
+
+    if source is not None and source.query_dialect is not None:
+        check_keyed_query(sql, source.query_dialect)
     if table is not None and len(table.key) != 1:
         raise Invalid.of(
             "enrichment", f"goes by a key of one column; {table.full_name} has {len(table.key)}"

@@ -6,6 +6,7 @@ import re
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from refill.domain.spec import SinkSpec, Spec
 from refill.guards.transform import check_transform
 from refill.packs.allowance import RejectAllowance
 from refill.packs.assignment import Assignment
+from refill.packs.enrich import Enricher
 from refill.packs.faults import failure, fault_of, without_work
 from refill.packs.filter import Filter
 from refill.packs.flow import Flow, Throttle
@@ -95,7 +97,8 @@ class SqlLane:
                 frame = frame.where(functions.col(_KEPT)).drop(_KEPT)
             frame.createOrReplaceTempView(VIEW)
             result = session.sql(sql_of(spec))
-            task = WriteTask(assignment, ticket, self._sink, from_spark(result.schema))
+            made = from_spark(result.schema)
+            task = WriteTask(assignment, ticket, self._source, self._sink, made)
             # a stage of its own: a read that breaks off must not look like the end of the data
             written = result.repartition(1).mapInArrow(task, RECEIPT_SCHEMA)
             rows = written.collect()
@@ -143,19 +146,32 @@ class WriteTask:
     """Writes the one partition of the result, and returns its receipt as data."""
 
     def __init__(
-        self, assignment: Assignment, ticket: Ticket, sink: Connector, schema: pa.Schema
+        self,
+        assignment: Assignment,
+        ticket: Ticket,
+        source: Connector,
+        sink: Connector,
+        schema: pa.Schema,
     ) -> None:
-        self._payload = pickled(assignment, ticket, sink, schema)
+        self._payload = pickled(assignment, ticket, source, sink, schema)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        assignment, ticket, sink, schema = pickle.loads(self._payload)
+        assignment, ticket, source, sink, schema = pickle.loads(self._payload)
         if is_second_run():
             yield receipts_to_batch([without_work(ticket, Outcome.SUPERSEDED)])
             return
         flow = Flow(conform(batch, schema) for batch in batches)
         try:
-            with sink_of(OPEN, sink, assignment.sink_options, assignment.context) as writing:
-                written = writing.get().write(assignment.job, ticket, schema, iter(flow))
+            with ExitStack() as opened:
+                place = (assignment.sink_options, assignment.context)
+                writing = opened.enter_context(sink_of(OPEN, sink, *place))
+                rows, given = iter(flow), schema
+                if getattr(assignment.job.spec, "enrichment", None) is not None:
+                    place = (assignment.source_options, assignment.context)
+                    asked = opened.enter_context(source_of(OPEN, source, *place))
+                    enricher = Enricher(assignment.job.sink_spec, asked.get())
+                    rows, given = map(enricher.apply, rows), enricher.schema(schema)
+                written = writing.get().write(assignment.job, ticket, given, rows)
             receipt = receipt_of(
                 ticket,
                 written,

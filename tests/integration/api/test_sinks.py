@@ -74,9 +74,7 @@ def test_two_sinks_do_not_replace_each_others_files(server: Running, api: httpx.
     answer(api.patch(f"/api/sinks/{first['name']}", json={"batch_size": 7}), 200)
 
 
-@pytest.mark.parametrize(
-    "key", ["routing", "enrichment", "load_shedding_policy", "message_grouping"]
-)
+@pytest.mark.parametrize("key", ["load_shedding_policy", "message_grouping"])
 def test_what_is_not_supported_yet_says_so(server: Running, api: httpx.Client, key: str) -> None:
     database = server.make_database(api)["name"]
     for nothing in ("none", None):
@@ -331,3 +329,73 @@ def test_a_sink_without_its_driver_is_neither_made_nor_changed(
     assert answer(api.patch(f"/api/sinks/{made['id']}", json={"status": "paused"}), 200)
     assert answer(api.get(f"/api/sinks/{made['id']}"), 200)["destination"] == made["destination"]
     answer(api.delete(f"/api/sinks/{made['id']}"), 200)
+
+
+KAFKA = {"type": "kafka", "hosts": "localhost:1", "topic": "orders"}
+
+
+def test_what_is_said_in_sql_or_by_a_path_comes_back_as_it_was(
+    server: Running, api: httpx.Client
+) -> None:
+    database = server.make_database(api)["name"]
+    source = {"include_tables": ["public.orders"]}
+    fields: dict[str, Any] = {
+        "filter": {"sql": "amount > 10 and region = 'r1'"},
+        "transform": {"path": "record.id"},
+        "routing": {"sql": "select concat('orders-', region) as topic, id as key from source"},
+        "enrichment": {"sql": "select id, label from codes, orders where id = any(:keys)"},
+        "numeric_format": "number",
+    }
+    asked = body(server, database, destination=KAFKA, source=source, **fields)
+    made = answer(api.post("/api/sinks", json=asked), 200)
+    assert {name: made[name] for name in fields} == fields
+    place = f"/api/sinks/{made['id']}"
+    changed = answer(api.patch(place, json={"transform": {"sql": "select * from source"}}), 200)
+    assert changed["transform"] == {"sql": "select * from source"}
+    assert changed["routing"] == fields["routing"]
+    inside = {"column_name": "region", "operator": "=", "comparison_value": "r1"}
+    nothing = {"routing": "none", "enrichment": None, "filter": [inside], "transform": "none"}
+    dropped = answer(api.patch(place, json=nothing), 200)
+    assert (dropped["routing"], dropped["enrichment"]) == ("none", "none")
+    assert dropped["filter"] == [inside | {"field_path": None}]
+    plain = answer(api.post("/api/sinks", json=body(server, database)), 200)
+    assert plain["numeric_format"] == "string"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("transform", "my-function", '{"path": "record.id"}'),
+        ("transform", {"function": "x"}, "as message from source"),
+        ("filter", "my-filter", '{"sql": "amount > 10'),
+        ("routing", "my-routing", "as topic"),
+        ("enrichment", "mine", "any(:keys)"),
+        ("transform", {"path": "nothing"}, "must begin with one of"),
+        ("transform", {"path": "record", "sql": "select * from source"}, "either sql or path"),
+        ("routing", {"sql": "select region as subject from source"}, "topic, key, headers"),
+        ("routing", {"sql": "select id as key from source where id > 1"}, "the filter says"),
+        ("filter", {"sql": "amount >"}, "was refused"),
+        ("filter", {"sql": "count(*) > 1"}, "row by row"),
+        ("filter", {"sql": "reflect('java.lang.System', 'exit') = 1"}, "not among those"),
+        ("enrichment", {"sql": "select * from codes"}, ":keys"),
+        ("enrichment", {"sql": "delete from codes where id = any(:keys)"}, "SELECT"),
+    ],
+)
+def test_what_a_sink_cannot_do_is_told_with_what_it_can(
+    server: Running, api: httpx.Client, field: str, value: Any, said: str
+) -> None:
+    database = server.make_database(api)["name"]
+    source = {"include_tables": ["public.orders"]}
+    asked = body(server, database, destination=KAFKA, source=source, **{field: value})
+    refusal = answer(api.post("/api/sinks", json=asked), 422)
+    assert any(said in problem for problem in refusal["validation_errors"][field])
+
+
+def test_files_take_rows_and_no_routing(server: Running, api: httpx.Client) -> None:
+    database = server.make_database(api)["name"]
+    for field, value in {
+        "transform": {"path": "record"},
+        "routing": {"sql": "select id as key from source"},
+    }.items():
+        refusal = answer(api.post("/api/sinks", json=body(server, database, **{field: value})), 422)
+        assert "takes rows" in refusal["validation_errors"][field][0]

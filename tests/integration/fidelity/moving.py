@@ -47,8 +47,10 @@ class Mover:
         model = connectors["postgres"].options_model
         self.source = opening(model.model_validate(self._options), self._context)
 
-    def move(self, table: Table, sink_type: str, options: Mapping[str, Any]) -> list[Receipt]:
-        """Every slice delivered and published, the set sealed."""
+    def move(
+        self, table: Table, sink_type: str, options: Mapping[str, Any], **more: Any
+    ) -> list[Receipt]:
+        """Every slice delivered and published, the set sealed. `more`: of the spec."""
         self._moved += 1
         connector = self._connectors[sink_type]
         spec = build_spec(
@@ -62,6 +64,7 @@ class Mover:
             sink_type=sink_type,
             sink_options=options,
             sink_id=f"sink-{sink_type}",
+            **more,
         )
         job = Job(backfill_id=self._moved, backfill_uid=str(uuid4()), spec=spec)
         opening = connector.open_sink

@@ -159,6 +159,11 @@ class Source(ABC):
         for day in dates:
             yield day, self.read(read, Dated(date=day))
 
+    def look_up(self, query: str, key: Column, keys: Sequence[str]) -> "pa.Table":
+        """What a query with :keys, values of the column `key` as text, returns; it only reads, and
+        not for long. It may be asked while `read` is under way."""
+        raise Misconfigured("This source cannot enrich messages; leave the enrichment out.")
+
     def hold_snapshot(self, read: KeyedRead) -> str | None:
         """Exports a snapshot to read the table under, keeps the table from being rewritten, and
         holds both until `close`; None where there is no such thing."""

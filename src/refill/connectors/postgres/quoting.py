@@ -52,24 +52,32 @@ _TOKENS = re.compile(
       | [A-Za-z_\x80-\uffff][\w$]*
       )
     | (?P<comment>/\*|--[^\n]*)
-    | (?P<bound>:date\b)
+    | (?P<bound>:(?:date|keys)\b)
     """,
     re.VERBOSE | re.DOTALL,
 )
 
 
 def bind_date(query: str, day: date) -> str:
-    """The query with every `:date` outside strings, names and comments made a date literal.
+    """The query with every `:date` outside strings, names and comments made a date literal."""
+    return _bound(query, ":date", f"DATE '{day.isoformat()}'")
 
-    Comments and a closing semicolon go: the query is put inside another one.
-    """
-    value = f"DATE '{day.isoformat()}'"
-    replacements = {"bound": value, "comment": " "}
+
+def bind_keys(query: str, array: str) -> str:
+    """The query with every `:keys` outside strings, names and comments made that array."""
+    return _bound(query, ":keys", array)
+
+
+def _bound(query: str, name: str, value: str) -> str:
+    """Comments and a closing semicolon go: the query is put inside another one."""
     parts: list[str] = []
     position = 0
     for start, end, kind in _tokens(query):
+        text = query[start:end]
         parts.append(query[position:start])
-        parts.append(replacements.get(kind, query[start:end]))
+        parts.append(
+            " " if kind == "comment" else value if kind == "bound" and text == name else text
+        )
         position = end
     parts.append(query[position:])
     return "".join(parts).strip().rstrip(";").strip()

@@ -20,7 +20,7 @@ def relation_name(read: TableRead) -> str:
 
 def slice_query(read: Read, extent: Extent) -> str:
     """The rows of one slice."""
-    chosen = _select_list(read.fields)
+    chosen = select_list(read.fields)
     match read, extent:
         case QueryRead(), Dated():
             return f"SELECT {chosen} FROM ({bind_date(read.query, extent.date)}\n) AS source"
@@ -53,7 +53,7 @@ def dates_query(read: DatedRead, first: date, last: date, *, newest_first: bool)
     edges = ", ".join(_edge(read, first + timedelta(days=day)) for day in range(days))
     within = where([f"{column} >= {_edge(read, first)}", f"{column} < {_edge(read, last, 1)}"])
     return (
-        f"SELECT {_select_list(read.fields)}, "
+        f"SELECT {select_list(read.fields)}, "
         f"width_bucket({column}, ARRAY[{edges}]) AS {identifier(DAY)} "
         f"FROM {relation_name(read)}{within} "
         f"ORDER BY {column}{' DESC' if newest_first else ''}"
@@ -118,7 +118,7 @@ def where(found: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(f'({condition})' for condition in found)}" if found else ""
 
 
-def _select_list(columns: Sequence[Column]) -> str:
+def select_list(columns: Sequence[Column]) -> str:
     if not columns:
         raise Misconfigured("A table without columns has nothing to read.")
     return ", ".join(

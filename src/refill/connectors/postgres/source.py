@@ -11,6 +11,7 @@ from refill.connectors.postgres import catalogue, frozen
 from refill.connectors.postgres import read as sql
 from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
 from refill.connectors.postgres.errors import translate
+from refill.connectors.postgres.lookup import LookUp
 from refill.connectors.postgres.native import NativeType, Pages, make_column
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import bind_date, literal
@@ -44,6 +45,7 @@ class PostgresSource(Source):
         self._arrow: ArrowSession | None = None
         self._open_stream: ArrowStream | None = None
         self._holder: Any = None
+        self._lookup = LookUp(options)
 
     def test(self) -> None:
         where = f"{self._options.hostname}:{self._options.port}/{self._options.database}"
@@ -131,9 +133,18 @@ class PostgresSource(Source):
             raise translate(exc, f"take a snapshot of {read.name}") from exc
         return str(found[0])
 
+    def look_up(self, query: str, key: Column, keys: Sequence[str]) -> "pa.Table":
+        try:
+            return self._lookup.rows(query, key, keys)
+        except RefillError:
+            raise
+        except Exception as exc:
+            raise translate(exc, "enrich the messages") from exc
+
     def close(self) -> None:
         self._drop_arrow()
         self._drop_holder()
+        _quietly(self._lookup.close)
 
     @contextmanager
     def _session(self, doing: str, seconds: float) -> Iterator[Any]:
