@@ -4,6 +4,7 @@ Pure: the service checks a filter with this at creation, the task reads the valu
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -22,6 +23,8 @@ _ORDERING = frozenset({Operator.GT, Operator.GE, Operator.LT, Operator.LE})
 _NULL_TESTS_ONLY = "can only be tested with `is null` and `is not null`"
 _LISTS = frozenset({Operator.IN, Operator.NOT_IN})
 NULL_TESTS = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
+# what is syntax in a JSON path is no part of a name
+_PATH = re.compile(r"""[^.'"\\\[\]]+(\.[^.'"\\\[\]]+)*""")
 
 
 # what a value of each family is compared with, in words
@@ -98,7 +101,7 @@ def read_inner_values(condition: Condition, family: Family) -> tuple[Value, ...]
     operator, given = condition.operator, condition.comparison_value
     if family is not Family.JSON:
         raise ValueError("field_path looks inside json and jsonb columns only")
-    if not all((condition.field_path or "").split(".")):
+    if not _PATH.fullmatch(condition.field_path or ""):
         raise ValueError("field_path is names, and numbers of elements, between dots")
     if operator in NULL_TESTS:
         if given is not None:

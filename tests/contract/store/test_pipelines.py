@@ -1,6 +1,7 @@
 """Databases, endpoints, destinations, sinks and transfers."""
 
 import dataclasses
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from refill.domain.backfill import Status
 from refill.domain.errors import Conflict, Invalid, Misconfigured, NotFound
 from refill.store.port import Store
 from refill.store.records import StoredCatalogue
+from refill.store.tables import sinks
 from tests.contract.store.conftest import Opener
 from tests.contract.store.factories import (
     NOW,
@@ -310,3 +312,20 @@ def test_a_sealed_value_copied_to_another_row_is_refused(store: Store) -> None:
 def test_what_cannot_be_stored_is_invalid(store: Store) -> None:
     with pytest.raises(Invalid):
         store.get_transfer(1, 2**70)
+
+
+def test_a_sink_from_before_there_was_a_choice_keeps_numbers(opener: Opener) -> None:
+    store = opener()
+    database = store.insert_database(make_database())
+    sink = store.insert_sink(make_sink(database.id, routing="select 1 as key from source"))
+    assert store.get_sink(1, sink.id).numeric_format == "string"
+    with store._backend.write() as connection:  # type: ignore[attr-defined]
+        (text,) = connection.execute(sa.select(sinks.c.definition)).one()
+        before = {
+            name: value
+            for name, value in json.loads(text).items()
+            if name not in ("numeric_format", "routing", "enrichment", "filter_sql", "message_path")
+        }
+        connection.execute(sinks.update().values(definition=json.dumps(before)))
+    found = store.get_sink(1, sink.id)
+    assert (found.numeric_format, found.routing, found.message_path) == ("number", None, None)

@@ -10,6 +10,7 @@ import redis
 
 from refill.connectors.kit.registry import load_connectors
 from refill.domain.slice import Receipt
+from refill.domain.spec import ENRICHMENT
 from refill.service.sink_sql import frozen_sql
 from refill.spark.engine import SparkEngine
 from tests.contract.store.factories import make_sink
@@ -142,10 +143,7 @@ def test_enrichment_is_looked_up_by_key_and_joined(moved: Moved, client: redis.R
         moved.move(enrichment=query, transform=transform)
         found = {key: message["metadata"]["enrichment"] for key, message in sent(client).items()}
         assert found == {1: ann, 2: None, 3: cy, 4: None}
-        assert ENRICHED not in sent(client)[1]["record"]
-
-
-ENRICHED = "__refill_enrichment"
+        assert ENRICHMENT not in sent(client)[1]["record"]
 
 
 def test_an_enrichment_that_writes_or_fails_says_so(moved: Moved) -> None:

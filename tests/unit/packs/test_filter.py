@@ -187,3 +187,60 @@ def test_a_column_that_is_not_read_is_told() -> None:
     condition = Condition(column_name="gone", operator=Operator.IS_NULL)
     with pytest.raises(SourceChanged, match="gone"):
         Filter([condition], pa.schema([pa.field("a", pa.int64())]))
+
+
+DOCUMENTS = [
+    '{"a": {"b": "x"}, "n": 5, "l": [{"k": true}]}',
+    '{"a": {"b": "5"}, "n": 12345678901234567, "l": []}',
+    '{"a": null, "n": "5"}',
+    None,
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "operator", "value", "expected"),
+    [
+        ("a.b", "=", "x", [0]),
+        ("a.b", "!=", "x", [1]),
+        ("a.b", "in", ["x", "5"], [0, 1]),
+        ("a.b", "not in", ["x"], [1]),
+        ("a.b", "is null", None, [2, 3]),
+        ("a.b", "is not null", None, [0, 1]),
+        ("n", ">", 4, [0, 1, 2]),
+        ("n", "=", 12345678901234567, [1]),
+        ("n", "=", 12345678901234568, []),
+        ("l.0.k", "=", True, [0]),
+    ],
+)
+def test_a_path_looks_inside_json(
+    path: str, operator: str, value: Any, expected: list[int]
+) -> None:
+    field = pa.field("c", pa.string(), metadata=FieldNote(family=Family.JSON).metadata())
+    batch = pa.RecordBatch.from_arrays([pa.array(DOCUMENTS)], schema=pa.schema([field]))
+    condition = Condition(
+        column_name="c", operator=Operator(operator), comparison_value=value, field_path=path
+    )
+    mask = Filter([condition], batch.schema).mask(batch)
+    assert [position for position, passed in enumerate(mask.to_pylist()) if passed] == expected
+
+
+@pytest.mark.parametrize(
+    ("family", "path", "operator", "value"),
+    [
+        (Family.TEXT, "a", "=", "x"),
+        (Family.JSON, "a..b", "=", "x"),
+        (Family.JSON, "a']", "=", "x"),
+        (Family.JSON, "a", ">", "x"),
+        (Family.JSON, "a", "=", None),
+        (Family.JSON, "a", "is null", 1),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused(
+    family: Family, path: str, operator: str, value: Any
+) -> None:
+    field = pa.field("c", pa.string(), metadata=FieldNote(family=family).metadata())
+    condition = Condition(
+        column_name="c", operator=Operator(operator), comparison_value=value, field_path=path
+    )
+    with pytest.raises(Invalid, match="filter"):
+        Filter([condition], pa.schema([field]))

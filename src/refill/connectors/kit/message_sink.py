@@ -74,6 +74,10 @@ class Tally:
         sizes = values.str.len_bytes()
         if keys is not None:
             sizes = sizes + keys.str.len_bytes().fill_null(0)
+        if messages.alone is not None:
+            sizes = sizes + known_as.str.len_bytes()  # it travels beside the message
+        if (headers := routes.get("headers")) is not None:
+            sizes = sizes + headers.str.len_bytes().fill_null(0)
         if self._limit_bytes is not None:
             fits = sizes <= self._limit_bytes
             if not fits.all():

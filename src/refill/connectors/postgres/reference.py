@@ -84,7 +84,8 @@ Columns whose text has parts keep it in Arrow, Parquet and JSON lines. In messag
 
 `numeric_format: "number"` on a sink writes numeric as numbers, in arrays and composites too. JSON
 lines always have numbers. What the parts are is looked up with the table (`shape` in the field's
-metadata): a composite that gets another field during a backfill is sent as text.
+metadata): a composite that gets another field during a backfill is sent as text, and so is a column
+whose table was looked up by a version of refill that did not know of parts.
 """
 
 
