@@ -140,6 +140,8 @@ def _sink_answer(error: Exception) -> JSONResponse:
         content["code"] = error.reason if isinstance(error, Invalid) else None
         if isinstance(error, Conflict | TerminalError):
             content["code"] = error.code
+        if isinstance(error, InUse):  # as the original says of a database that sinks read
+            content |= {"success": False, "error": error.message}
     return JSONResponse(content, status)
 
 

@@ -92,6 +92,7 @@ databases = Table(
     Column("options", Text, nullable=False),  # encrypted
     Column("annotations", Text, nullable=False),
     Column("replication_slots", Text, nullable=False),
+    Column("extra", Text, nullable=False, server_default=""),  # encrypted; empty: none
     Column("catalogue", Text, nullable=False),
     Column("catalogue_at", Time),
     _number("tables_count"),

@@ -93,7 +93,7 @@ def owner(server: Running) -> Iterator[dict[str, str]]:
                 "/api/destinations/http_endpoints",
                 json={"name": server.name("hook"), "url": "https://hooks.example/in"},
             ),
-            201,
+            200,
         )
         sink = server.make_sink(api, database=database["name"])
         backfill = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)

@@ -232,6 +232,8 @@ class Connector:
     # the option that names a place which a sink has for itself: a backfill replaces what is there
     alone_at: str | None = None
     references: Mapping[str, Reference] = field(default_factory=dict)  # by the option's name
+    former_types: tuple[str, ...] = ()  # what it was called before; still understood when sent
+    default_batch_size: int = 1  # messages per request where a sink does not say
     # the module of its driver, where not everybody has it: without it nothing is opened or made
     driver: str | None = None
     extra: str | None = None  # the extra of the distribution that brings the driver

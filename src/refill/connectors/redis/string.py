@@ -1,5 +1,7 @@
 """Redis strings: the message of a row under the row's own key, so that a repeat changes nothing."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Job, Sink
@@ -11,6 +13,9 @@ from refill.domain.errors import SinkRefused
 class RedisStringOptions(RedisOptions):
     expire_ms: int | None = Field(
         None, ge=1, description="how long a key lives, in milliseconds; without it for ever"
+    )
+    mode: Literal["static", "dynamic"] = Field(
+        "static", description="kept and given back; keys are named by table and primary key"
     )
 
 
