@@ -31,6 +31,26 @@ def health(service: ServiceParam) -> Health:
     return Health(ok=True, version=__version__, store=StoreHealth(**service.operations.check()))
 
 
+class Info(BaseModel):
+    version: str = Field(description="of refill")
+    nodes: list[str] = Field(description="always empty: servers do not know each other")
+
+
+class Version(BaseModel):
+    version: str = Field(description="of refill")
+
+
+@router.get("/info")
+def info() -> Info:
+    """As clients of the original ask."""
+    return Info(version=__version__, nodes=[])
+
+
+@router.get("/info/version")
+def version() -> Version:
+    return Version(version=__version__)
+
+
 @router.get(
     "/metrics",
     response_class=Response,

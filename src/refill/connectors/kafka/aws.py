@@ -28,7 +28,7 @@ def token_signer(options: KafkaOptions) -> Callable[[str], tuple[str, float]]:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
         from botocore.credentials import CredentialProvider, Credentials
 
-        class Given(CredentialProvider):
+        class Given(CredentialProvider):  # type: ignore[misc]
             def load(self) -> Any:
                 return Credentials(key, plain)
 
