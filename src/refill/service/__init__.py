@@ -19,6 +19,7 @@ from refill.service.config.sections import DatabaseSection, EndpointSection, Sin
 from refill.service.databases import Databases
 from refill.service.destinations import Destinations
 from refill.service.endpoints import Endpoints
+from refill.service.notifications import Notifications
 from refill.service.operations import Operations
 from refill.service.references import References
 from refill.service.runs import Runs
@@ -113,6 +114,7 @@ class Service:
                 ),
             )
         )
+        self.notifications = Notifications(store=store, clock=clock)
         self.runs = Runs(store=store, transfers=self.transfers)
         self.schedules = Schedules(store=store, prepare=self.transfer_backfills.prepare_recurring)
 

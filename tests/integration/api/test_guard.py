@@ -116,7 +116,7 @@ def test_every_route_of_both_dialects_is_guarded(server: Running) -> None:
         for path, operations in server.app.openapi()["paths"].items()
         if any(SCOPE not in operation for operation in operations.values())
     }
-    assert open_paths == {"/health", "/metrics"}
+    assert open_paths == {"/health", "/metrics", "/info", "/info/version"}
 
 
 def test_no_route_answers_without_a_key(server: Running, owner: dict[str, str]) -> None:
