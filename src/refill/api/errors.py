@@ -76,7 +76,7 @@ SINK_STATUSES: Mapping[type[Exception], int] = {
 TRANSFER_ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
     Unauthenticated: (401, "API_KEY_INVALID", "The API key is not valid"),
     Forbidden: (403, "FORBIDDEN", "Not allowed"),
-    NotFound: (404, "NOT_FOUND", "Not found"),
+    NotFound: (404, "NOT_FOUND", "Not Found"),
     Conflict: (422, "UNPROCESSABLE_ENTITY", "The request cannot be processed"),
     InUse: (409, "CONFLICT_ERROR", "Something else still uses it"),
     Invalid: (422, "UNPROCESSABLE_ENTITY", "The request cannot be processed"),
@@ -167,8 +167,9 @@ def _transfer_answer(error: Exception) -> JSONResponse:
         code, message = "UNAUTHORIZED", "An API key is needed"
     description = error.message if isinstance(error, RefillError) else UNFORESEEN
     if isinstance(error, NotFound):
-        # the same body for "not there" and "not yours", whatever it was
-        description = "There is nothing here for this team with that id."
+        # the original's own sentence, the same for "not there" and "not yours"
+        what = "path" if isinstance(error, RouteNotFound) else error.kind
+        description = f"The requested {what} could not be found or you do not have access to it."
     return JSONResponse(
         {
             "meta": {"request_id": logs.request_id.get()},

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from refill import __version__
 from refill.api.document import SinkError, error_answer
 from refill.api.gate import ServiceParam
+from refill.api.pipeline_metrics import by_pipeline
 from refill.service.operations import Gauges
 
 router = APIRouter(tags=["operations"])
@@ -84,6 +85,7 @@ class _Collected:
         return [
             backfills,
             slices,
+            *by_pipeline(gauges),
             GaugeMetricFamily(
                 "refill_queue_age_seconds",
                 "How long the oldest pending slice has waited",
