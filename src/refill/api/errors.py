@@ -90,6 +90,14 @@ TRANSFER_ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
 }
 
 
+_NAMED = {
+    "transfers": "transfer",
+    "backfills": "backfill",
+    "transfer_runs": "transfer run",
+    "destinations": "destination",
+}
+
+
 def install_error_handlers(app: FastAPI) -> None:
     def answer_refill_error(request: Request, exc: Exception) -> Response:
         return answer_error(request.url.path, exc)
@@ -116,8 +124,8 @@ def answer_error(path: str, error: Exception) -> Response:
     """The error in the form of the dialect that the path belongs to."""
     if not isinstance(error, RefillError):
         logger.error("unforeseen error", extra={"path": path}, exc_info=error)
-    render = _transfer_answer if path == "/v1" or path.startswith("/v1/") else _sink_answer
-    response = render(error)
+    dated = path == "/v1" or path.startswith("/v1/")
+    response = _transfer_answer(error, path) if dated else _sink_answer(error)
     if isinstance(error, RateLimited):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     elif response.status_code == 503:
@@ -161,14 +169,14 @@ def _fields(error: Exception) -> dict[str, list[str]]:
     return {}
 
 
-def _transfer_answer(error: Exception) -> JSONResponse:
+def _transfer_answer(error: Exception, path: str) -> JSONResponse:
     status, code, message = _look_up(TRANSFER_ANSWERS, error)
     if isinstance(error, Unauthenticated) and error.missing:
         code, message = "UNAUTHORIZED", "An API key is needed"
     description = error.message if isinstance(error, RefillError) else UNFORESEEN
     if isinstance(error, NotFound):
-        # the original's own sentence, the same for "not there" and "not yours"
-        what = "path" if isinstance(error, RouteNotFound) else error.kind
+        # the original's own sentence; by the path, so that "not there" and "not yours" look alike
+        what = _asked_for(path)
         description = f"The requested {what} could not be found or you do not have access to it."
     return JSONResponse(
         {
@@ -177,6 +185,14 @@ def _transfer_answer(error: Exception) -> JSONResponse:
         },
         status,
     )
+
+
+def _asked_for(path: str) -> str:
+    """What a path of the transfer dialect names, in a word of the original's."""
+    if path.endswith("/backfills/latest"):
+        return "backfill"
+    segments = path.split("/")
+    return _NAMED.get(segments[4] if len(segments) > 5 else "", "resource")
 
 
 def _look_up(table: Mapping[type[Exception], Any], error: Exception) -> Any:

@@ -96,12 +96,15 @@ def owner(server: Running) -> Iterator[dict[str, str]]:
             200,
         )
         sink = server.make_sink(api, database=database["name"])
+        hook = {"type": "webhook", "url": "https://hooks.example/told"}
+        notification = answer(api.post("/api/notifications", json=hook), 201)
         backfill = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
         ids = {
             "team_id": "1",
             "database": database["id"],
             "endpoint": endpoint["id"],
             "sink": sink["id"],
+            "notification": notification["id"],
             "backfill": backfill["id"],
         }
         transfer_ids = server.make_transfer_backfill(api, database["name"])
