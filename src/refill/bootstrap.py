@@ -73,6 +73,7 @@ def make_app(settings: Settings, store: "Store") -> "FastAPI":
 
 def make_worker(settings: Settings, store: "Store") -> "Worker":
     from refill.connectors.kit.registry import load_connectors
+    from refill.notices.courier import Courier
     from refill.spark.engine import SparkEngine
     from refill.worker import Worker
 
@@ -89,4 +90,5 @@ def make_worker(settings: Settings, store: "Store") -> "Worker":
         connectors=connectors,
         settings=settings,
         fire_schedules=fire_schedules,
+        notify=Courier(store, settings).tick,
     )

@@ -58,6 +58,15 @@ class Settings(BaseSettings):
     allow_private_hosts: bool = Field(
         default=False, description="let webhooks reach loopback and private addresses"
     )
+    smtp_url: SecretStr | None = Field(
+        default=None, description="mail server, smtp://user:password@host:587 or smtps://…"
+    )
+    mail_from: str = Field(
+        default="refill@localhost", description="sender of the mails about backfills"
+    )
+    stalled_minutes: float = Field(
+        default=30.0, gt=0, description="a backfill that does not move for so long is reported"
+    )
     grace_seconds: float = Field(
         default=30.0, ge=0, description="how long a stop waits for running slices"
     )

@@ -3,8 +3,8 @@
 from fastapi import FastAPI
 
 from refill import __version__
-from refill.api import operations
-from refill.api.dialects import sinks, transfers
+from refill.api import config, operations
+from refill.api.dialects import transfers
 from refill.api.document import install_document
 from refill.api.errors import install_error_handlers
 from refill.api.gate import Gate
@@ -30,7 +30,7 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
         service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock
     )
     app.state.answers = KeptAnswers(service.answers)
-    for each in (operations.router, sinks.router, transfers.router):
+    for each in (operations.router, config.router, transfers.router):
         # not `include_router`: it would build every route once more
         app.router.routes.extend(each.routes)
     install_error_handlers(app)

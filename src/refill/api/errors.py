@@ -76,7 +76,7 @@ SINK_STATUSES: Mapping[type[Exception], int] = {
 TRANSFER_ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
     Unauthenticated: (401, "API_KEY_INVALID", "The API key is not valid"),
     Forbidden: (403, "FORBIDDEN", "Not allowed"),
-    NotFound: (404, "NOT_FOUND", "Not found"),
+    NotFound: (404, "NOT_FOUND", "Not Found"),
     Conflict: (422, "UNPROCESSABLE_ENTITY", "The request cannot be processed"),
     InUse: (409, "CONFLICT_ERROR", "Something else still uses it"),
     Invalid: (422, "UNPROCESSABLE_ENTITY", "The request cannot be processed"),
@@ -87,6 +87,14 @@ TRANSFER_ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
     TransientError: (503, "SERVICE_UNAVAILABLE", "Not available at the moment"),
     TerminalError: (422, "UNPROCESSABLE_ENTITY", "The request cannot be processed"),
     Exception: (500, "INTERNAL_SERVER_ERROR", "Internal server error"),
+}
+
+
+_NAMED = {
+    "transfers": "transfer",
+    "backfills": "backfill",
+    "transfer_runs": "transfer run",
+    "destinations": "destination",
 }
 
 
@@ -116,8 +124,8 @@ def answer_error(path: str, error: Exception) -> Response:
     """The error in the form of the dialect that the path belongs to."""
     if not isinstance(error, RefillError):
         logger.error("unforeseen error", extra={"path": path}, exc_info=error)
-    render = _transfer_answer if path == "/v1" or path.startswith("/v1/") else _sink_answer
-    response = render(error)
+    dated = path == "/v1" or path.startswith("/v1/")
+    response = _transfer_answer(error, path) if dated else _sink_answer(error)
     if isinstance(error, RateLimited):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     elif response.status_code == 503:
@@ -140,6 +148,8 @@ def _sink_answer(error: Exception) -> JSONResponse:
         content["code"] = error.reason if isinstance(error, Invalid) else None
         if isinstance(error, Conflict | TerminalError):
             content["code"] = error.code
+        if isinstance(error, InUse):  # as the original says of a database that sinks read
+            content |= {"success": False, "error": error.message}
     return JSONResponse(content, status)
 
 
@@ -159,14 +169,15 @@ def _fields(error: Exception) -> dict[str, list[str]]:
     return {}
 
 
-def _transfer_answer(error: Exception) -> JSONResponse:
+def _transfer_answer(error: Exception, path: str) -> JSONResponse:
     status, code, message = _look_up(TRANSFER_ANSWERS, error)
     if isinstance(error, Unauthenticated) and error.missing:
         code, message = "UNAUTHORIZED", "An API key is needed"
     description = error.message if isinstance(error, RefillError) else UNFORESEEN
     if isinstance(error, NotFound):
-        # the same body for "not there" and "not yours", whatever it was
-        description = "There is nothing here for this team with that id."
+        # the original's own sentence; by the path, so that "not there" and "not yours" look alike
+        what = _asked_for(path)
+        description = f"The requested {what} could not be found or you do not have access to it."
     return JSONResponse(
         {
             "meta": {"request_id": logs.request_id.get()},
@@ -174,6 +185,14 @@ def _transfer_answer(error: Exception) -> JSONResponse:
         },
         status,
     )
+
+
+def _asked_for(path: str) -> str:
+    """What a path of the transfer dialect names, in a word of the original's."""
+    if path.endswith("/backfills/latest"):
+        return "backfill"
+    segments = path.split("/")
+    return _NAMED.get(segments[4] if len(segments) > 5 else "", "resource")
 
 
 def _look_up(table: Mapping[type[Exception], Any], error: Exception) -> Any:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from refill import __version__
 from refill.api.document import SinkError, error_answer
 from refill.api.gate import ServiceParam
+from refill.api.pipeline_metrics import by_pipeline
 from refill.service.operations import Gauges
 
 router = APIRouter(tags=["operations"])
@@ -29,6 +30,26 @@ class Health(BaseModel):
 def health(service: ServiceParam) -> Health:
     """Answers as soon as the store does."""
     return Health(ok=True, version=__version__, store=StoreHealth(**service.operations.check()))
+
+
+class Info(BaseModel):
+    version: str = Field(description="of refill")
+    nodes: list[str] = Field(description="always empty: servers do not know each other")
+
+
+class Version(BaseModel):
+    version: str = Field(description="of refill")
+
+
+@router.get("/info")
+def info() -> Info:
+    """As clients of the original ask."""
+    return Info(version=__version__, nodes=[])
+
+
+@router.get("/info/version")
+def version() -> Version:
+    return Version(version=__version__)
 
 
 @router.get(
@@ -64,6 +85,7 @@ class _Collected:
         return [
             backfills,
             slices,
+            *by_pipeline(gauges),
             GaugeMetricFamily(
                 "refill_queue_age_seconds",
                 "How long the oldest pending slice has waited",

@@ -36,6 +36,9 @@ WORKER = (
     "max_failures",
     "retention_days",
     "allow_private_hosts",
+    "smtp_url",
+    "mail_from",
+    "stalled_minutes",
     "grace_seconds",
     *LOGS,
 )

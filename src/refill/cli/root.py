@@ -12,7 +12,7 @@ from refill.cli.output import ExitCode, Stopped, complain
 from refill.domain.errors import Forbidden, RefillError, Unauthenticated
 
 COMMANDS = ("demo", "serve", "api", "worker", "migrate", "doctor")
-GROUPS = ("backfills", "teams", "users", "keys")
+GROUPS = ("backfills", "config", "teams", "users", "keys")
 
 
 def make_app(names: Sequence[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:

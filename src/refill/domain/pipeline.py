@@ -73,6 +73,9 @@ class Database:
     options: Mapping[str, Any]  # secrets in clear here, encrypted in the store
     annotations: Mapping[str, Any] = field(default_factory=dict)
     replication_slots: tuple[Mapping[str, Any], ...] = ()
+    # what the dialect takes and gives back, and backfills do not read: primary, ipv6, pool_size,
+    # queue_interval, queue_target; with the primary's password, and encrypted in the store
+    extra: Mapping[str, Any] = field(default_factory=dict)
     # of its catalogue, which is kept apart: it is by far the biggest thing about a database
     tables_count: int = 0
     catalogue_at: datetime | None = None

@@ -12,9 +12,14 @@ from refill.service.access import Access
 from refill.service.answers import Answers
 from refill.service.backfills import Backfills
 from refill.service.catalogue import Catalogue
+from refill.service.config.config import Config
+from refill.service.config.dated import DestinationSection, TransferSection
+from refill.service.config.people import TeamSection, UserSection
+from refill.service.config.sections import DatabaseSection, EndpointSection, SinkSection
 from refill.service.databases import Databases
 from refill.service.destinations import Destinations
 from refill.service.endpoints import Endpoints
+from refill.service.notifications import Notifications
 from refill.service.operations import Operations
 from refill.service.references import References
 from refill.service.runs import Runs
@@ -96,6 +101,20 @@ class Service:
         self.transfer_views = TransferViews(
             store=store, databases=self.databases, destinations=self.destinations
         )
+        self.config = Config(
+            (
+                TeamSection(self.access),
+                UserSection(self.access),
+                DatabaseSection(self.databases),
+                EndpointSection(self.endpoints),
+                SinkSection(self.sinks, self.databases, self.endpoints),
+                DestinationSection(self.destinations),
+                TransferSection(
+                    self.transfers, self.transfer_views, self.databases, self.destinations
+                ),
+            )
+        )
+        self.notifications = Notifications(store=store, clock=clock)
         self.runs = Runs(store=store, transfers=self.transfers)
         self.schedules = Schedules(store=store, prepare=self.transfer_backfills.prepare_recurring)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from refill.clock import Clock
-from refill.domain.access import ApiKey, Caller, Scope
+from refill.domain.access import ApiKey, Caller, Role, Scope, Team, User
 from refill.domain.errors import Unauthenticated
 from refill.store.port import AccessStore
 
@@ -55,6 +55,18 @@ class Access:
             expires_at=expires_at,
         )
         return MintedKey(key=key, token=token)
+
+    def teams(self) -> tuple[Team, ...]:
+        return self._store.list_teams()
+
+    def create_team(self, name: str) -> Team:
+        return self._store.create_team(name)
+
+    def users(self, team_id: int) -> tuple[User, ...]:
+        return self._store.list_users(team_id)
+
+    def create_user(self, team_id: int, name: str, role: Role) -> User:
+        return self._store.create_user(team_id, name, role)
 
     def authenticate(self, authorization: str | None) -> Caller:
         """Who is behind an Authorization header; each way to fail has a reason of its own."""

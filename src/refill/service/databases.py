@@ -16,6 +16,7 @@ from refill.service.paging import cut
 from refill.store.port import PipelineStore
 from refill.store.records import Page
 
+_IN_A_URL = ("hostname", "port", "database", "username", "password")
 _SSL_MODES = {"disable": False, "require": True, "verify-ca": True, "verify-full": True}
 
 
@@ -44,27 +45,32 @@ class Databases:
         url: str | None = None,
         annotations: Mapping[str, Any] | None = None,
         replication_slots: Sequence[Mapping[str, Any]] = (),
+        extra: Mapping[str, Any] | None = None,
+        test: bool = True,
     ) -> Database:
-        """Works with the source down: its tables are then looked up when they are needed."""
+        """`test`: Invalid where it cannot be connected to. Without it the source may be down: its
+        tables are then looked up when they are needed."""
         if (made := self._find(team_id, uid)) is not None:
             return made  # the same request again
         check_name(name)
         connector = self._connectors[kind]
-        options = parse_options(connector, {**parse_url(url), **fields})
+        options = parse_options(connector, connection_fields(url, fields))
         now = self._clock()
-        database = self._store.insert_database(
-            Database(
-                id=uid,
-                team_id=team_id,
-                name=name,
-                type=kind,
-                options=reveal(options),
-                annotations=dict(annotations or {}),
-                replication_slots=tuple(_with_ids(replication_slots)),
-                created_at=now,
-                updated_at=now,
-            )
+        database = Database(
+            id=uid,
+            team_id=team_id,
+            name=name,
+            type=kind,
+            options=reveal(options),
+            annotations=dict(annotations or {}),
+            replication_slots=tuple(_with_ids(replication_slots)),
+            extra=dict(extra or {}),
+            created_at=now,
+            updated_at=now,
         )
+        if test and (reason := self._attempt(self._catalogue.test, database)) is not None:
+            raise Invalid(f"The database cannot be used: {reason}", reason="connection_failed")
+        database = self._store.insert_database(database)
         self._catalogue.refresh_if_reachable(database)
         return self._store.get_database(team_id, database.id)
 
@@ -78,13 +84,14 @@ class Databases:
         url: str | None = None,
         annotations: Mapping[str, Any] | None = None,
         replication_slots: Sequence[Mapping[str, Any]] | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> Database:
         """What is not given stays. A running backfill reads the new address and password."""
         database = self.get(team_id, id_or_name)
         if name is not None:
             check_name(name)
         connector = self._connectors[database.type]
-        new_fields = changed(database.options, {**parse_url(url), **(fields or {})})
+        new_fields = changed(database.options, connection_fields(url, fields or {}))
         options = reveal(parse_options(connector, new_fields))
         moved = options != dict(database.options)
         updated = self._store.update_database(
@@ -98,6 +105,7 @@ class Databases:
                     if replication_slots is None
                     else tuple(_with_ids(replication_slots))
                 ),
+                extra=_merged(database.extra, extra or {}),
                 updated_at=self._clock(),
             )
         )
@@ -155,6 +163,14 @@ def check_name(name: str) -> None:
         raise Invalid.of("name", "must not look like an id; choose a word")
 
 
+def connection_fields(url: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Invalid when both say where the database is: which of them was meant, nobody knows."""
+    beside = [name for name in fields if name in _IN_A_URL]
+    if url is not None and beside:
+        raise Invalid.of("url", f"says where the database is; leave out {', '.join(beside)}")
+    return {**parse_url(url), **fields}
+
+
 def parse_url(url: str | None) -> dict[str, Any]:
     """The typed fields of a connection URL; nothing else of it is kept: no sockets, no passfile,
     no service, no options."""
@@ -179,6 +195,15 @@ def parse_url(url: str | None) -> dict[str, Any]:
         "ssl": _SSL_MODES.get(parse_qs(parts.query).get("sslmode", [""])[-1]),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """A primary that is sent back as it was read has no password: the one that is kept stays."""
+    merged = {**old, **new}
+    known = (old.get("primary") or {}).get("password")
+    if merged.get("primary") and merged["primary"].get("password") is None and known is not None:
+        merged["primary"] = {**merged["primary"], "password": known}
+    return merged
 
 
 def _with_ids(slots: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

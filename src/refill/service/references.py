@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from refill.connectors.kit.contract import Connector
-from refill.domain.errors import Invalid, NotFound
+from refill.domain.errors import Invalid
 from refill.domain.stored import Stored, StoredObject
 from refill.store.port import PipelineStore
 from refill.store.stored import find_stored, list_stored
@@ -34,14 +34,14 @@ class References:
         self, team_id: int, connector: Connector, options: Mapping[str, Any], prefix: str
     ) -> dict[str, Any]:
         """The options as they are stored: objects by their ids, since they may be renamed.
-        Invalid, by field, where there is no such object."""
+        NotFound where there is no such object."""
         found = dict(options)
         for option, reference in connector.references.items():
             other = reference.instead
             if not found.get(option) and other is not None and not found.get(other):
                 raise Invalid.of(prefix + option, "is required")
             if (name := found.get(option)) is not None:
-                found[option] = self._find(reference.to, team_id, name, prefix + option).id
+                found[option] = find_stored(self._store, reference.to, team_id, name).id
         return found
 
     def resolved(
@@ -84,9 +84,3 @@ class References:
         connector = self._connectors.get(type_name)
         declared = connector.references.items() if connector else ()
         return [option for option, reference in declared if reference.to is kind]
-
-    def _find(self, kind: Stored, team_id: int, name: str, field: str) -> StoredObject:
-        try:
-            return find_stored(self._store, kind, team_id, name)
-        except NotFound as exc:
-            raise Invalid.of(field, f"there is no {kind} {name}") from exc

@@ -25,6 +25,8 @@ from refill.service.sink_sql import check_message, frozen_sql, group_columns
 from refill.store.port import Store
 from refill.store.records import NewBackfill, Page
 
+INITIAL_REASON = "initial backfill of the sink"
+
 
 class State(StrEnum):
     """A backfill's state as users of sinks know it."""
@@ -145,6 +147,19 @@ class SinkBackfills:
         uids = {name: str(uuid.uuid5(uuid.UUID(sink.id), name)) for name in names}
         return tuple(
             self._new_initial(sink, database, name, pick(tables, name), uid, user_id)
+            for name, uid in uids.items()
+            if self._backfills.find(sink.team_id, uid) is None
+        )
+
+    def prepare_asked(
+        self, sink: Sink, requests: Iterable[BackfillRequest], *, user_id: int | None
+    ) -> tuple[NewBackfill, ...]:
+        """As `prepare_initial`, for the tables that are named, with the bounds that they have."""
+        database = self._store.get_database(sink.team_id, sink.database_id)
+        asked = {choose_table(sink, request.table): request for request in requests}
+        uids = {name: str(uuid.uuid5(uuid.UUID(sink.id), name)) for name in asked}
+        return tuple(
+            self._new_initial(sink, database, name, None, uid, user_id, asked[name])
             for name, uid in uids.items()
             if self._backfills.find(sink.team_id, uid) is None
         )
@@ -270,8 +285,9 @@ class SinkBackfills:
         known: Table | None,
         uid: str,
         user_id: int | None,
+        asked: BackfillRequest | None = None,
     ) -> NewBackfill:
-        request = BackfillRequest(table=name, reason="initial backfill of the sink")
+        request = replace(asked or BackfillRequest(table=name), reason=INITIAL_REASON)
         table = known or self._catalogue.find_now(database, name)
         try:
             spec = self._spec(sink, database, name, table, request)

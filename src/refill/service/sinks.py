@@ -1,14 +1,14 @@
 """Sinks: pipelines from tables of a database to a system."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector
 from refill.connectors.kit.drivers import require_driver
-from refill.domain.backfill import ACTIVE, Backfill, Status
+from refill.domain.backfill import ACTIVE, Backfill, CountedBackfill, Status
 from refill.domain.errors import Invalid, NotFound
 from refill.domain.pipeline import (
     Condition,
@@ -22,10 +22,10 @@ from refill.service.databases import check_name
 from refill.service.options import changed, masked, parse_options, reveal
 from refill.service.paging import cut
 from refill.service.references import Names, References
-from refill.service.sink_backfills import SinkBackfills
+from refill.service.sink_backfills import BackfillRequest, SinkBackfills
 from refill.service.sink_checks import SinkChecks
 from refill.store.port import Store
-from refill.store.records import Page
+from refill.store.records import NewBackfill, Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,8 @@ class SinkView:
     sink: Sink
     database_name: str
     destination: Mapping[str, Any]  # masked, with its type
-    active_backfills: tuple[Backfill, ...]
+    batch_size: int  # what is in use
+    active_backfills: tuple[CountedBackfill, ...]
     latest: Backfill | None
 
     @property
@@ -95,17 +96,24 @@ class Sinks:
         team_id: int,
         uid: str,
         draft: SinkDraft,
-        initial_backfill: bool,
+        initial_backfill: bool | Sequence[BackfillRequest],
         user_id: int | None,
     ) -> SinkView:
-        """`initial_backfill`: every table it covers is delivered at once. A request made before
-        finds what it made."""
+        """`initial_backfill`: every table it covers is delivered at once, or those that are asked
+        for. A request made before finds what it made."""
         sink = self._prepare(team_id=team_id, uid=uid, draft=draft)
         # before anything is stored: a table that is refused leaves no sink behind
-        initial = self._backfills.prepare_initial(sink, user_id=user_id) if initial_backfill else ()
+        initial = self._prepare_initial(sink, initial_backfill, user_id)
         made = self._insert(sink)
         self._backfills.insert_initial(initial)
         return self._view(made)
+
+    def _prepare_initial(
+        self, sink: Sink, wanted: bool | Sequence[BackfillRequest], user_id: int | None
+    ) -> tuple[NewBackfill, ...]:
+        if isinstance(wanted, bool):
+            return self._backfills.prepare_initial(sink, user_id=user_id) if wanted else ()
+        return self._backfills.prepare_asked(sink, wanted, user_id=user_id)
 
     def _prepare(self, *, team_id: int, uid: str, draft: SinkDraft) -> Sink:
         """The sink, checked and not yet stored; the stored one for a request made before."""
@@ -117,7 +125,7 @@ class Sinks:
             needed = ("name", "database", "destination")
             fields = {name: ["is required"] for name in needed if getattr(draft, name) is None}
             raise Invalid(f"required: {', '.join(fields)}", fields)
-        database = self._database(team_id, draft.database)
+        database = self._store.get_database(team_id, draft.database)
         now = self._clock()
         blank = Sink(
             id=uid,
@@ -141,7 +149,7 @@ class Sinks:
     def update(self, *, team_id: int, id_or_name: str, draft: SinkDraft) -> SinkView:
         """What is not given stays; running backfills go on as they were frozen."""
         sink = self.get(team_id, id_or_name)
-        database = self._database(team_id, draft.database or sink.database_id)
+        database = self._store.get_database(team_id, draft.database or sink.database_id)
         updated = self._applied(sink, draft, database)
         updated = dataclasses.replace(updated, updated_at=self._clock())
         return self._view(self._store.update_sink(updated))
@@ -177,6 +185,7 @@ class Sinks:
                 sink=sink,
                 database_name=names.get(sink.database_id, sink.database_id),
                 destination=self._shown(sink, referred),
+                batch_size=self._batch_size(sink),
                 active_backfills=tuple(
                     backfill for backfill in active if backfill.pipeline_id == sink.id
                 ),
@@ -185,11 +194,11 @@ class Sinks:
             for sink in sinks
         )
 
-    def _database(self, team_id: int, id_or_name: str) -> Database:
-        try:
-            return self._store.get_database(team_id, id_or_name)
-        except NotFound as exc:
-            raise Invalid.of("database", f"there is no database {id_or_name}") from exc
+    def _batch_size(self, sink: Sink) -> int:
+        connector = self._connectors.get(sink.destination_type)
+        if sink.destination_options.get("batch") is False:
+            return 1
+        return sink.batch_size or (connector.default_batch_size if connector else 1)
 
     def _applied(self, sink: Sink, draft: SinkDraft, database: Database) -> Sink:
         """The sink with the draft over it, checked as a whole."""
@@ -198,8 +207,6 @@ class Sinks:
         given = {
             name: value for name in _PLAIN_FIELDS if (value := getattr(draft, name)) is not None
         }
-        if draft.tables is not None and draft.selection is None and _follows(sink):
-            given["selection"] = named_selection(draft.tables)
         if draft.transform is not None or draft.drops_transform:
             given["transform"] = draft.transform
         given |= draft.forms
@@ -220,31 +227,24 @@ class Sinks:
 
     def _destination(self, sink: Sink, sent: Mapping[str, Any]) -> dict[str, Any]:
         kind = sent.get("type", sink.destination_type)
-        connector = self._connectors.get(kind) if isinstance(kind, str) else None
+        connector = self._find(kind) if isinstance(kind, str) else None
         if connector is None or not connector.is_sink:
             known = ", ".join(item.type for item in self.types())
             raise Invalid.of("destination.type", f"must be one of: {known}")
         require_driver(connector)
         fields = {name: value for name, value in sent.items() if name != "type"}
-        if kind == sink.destination_type:
+        if connector.type == sink.destination_type:
             fields = changed(sink.destination_options, fields)
         options = reveal(parse_options(connector, fields, "destination."))
         kept = self._references.kept(sink.team_id, connector, options, "destination.")
-        return {"destination_type": kind, "destination_options": kept}
+        return {"destination_type": connector.type, "destination_options": kept}
+
+    def _find(self, kind: str) -> Connector | None:
+        former = (item for item in self._connectors.values() if kind in item.former_types)
+        return self._connectors.get(kind) or next(former, None)
 
 
 _PLAIN_FIELDS = (
     *("name", "status", "selection", "tables", "actions", "batch_size", "filter"),
     *("timestamp_format", "numeric_format", "max_retry_count", "max_rejects", "annotations"),
 )
-
-
-def named_selection(tables: Iterable[SinkTable]) -> Selection:
-    """Tables without a source are what the sink covers; without both, everything."""
-    names = tuple(table.name for table in tables)
-    return Selection(include_tables=names) if names else Selection()
-
-
-def _follows(sink: Sink) -> bool:
-    """Whether it never had a source of its own: it covers what its tables say, then too."""
-    return sink.selection == named_selection(sink.tables)

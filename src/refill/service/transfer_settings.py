@@ -18,7 +18,7 @@ FIELDS: Mapping[str, str] = {
     "query": "SQL with a bound :date, read instead of a table",
     "transform": "Spark SQL over the view source",
     "destination_table": "the table or directory to write; the source table's name when not given",
-    "max_rejects": "rows of a run that may be undeliverable before it fails; none when not given",
+    "max_rejects": "how many rows of a backfill may be undeliverable; none when not given",
 }
 MAX_NAME_BYTES = 63
 # where a transfer keeps the columns that its query returned when it was last checked

@@ -9,13 +9,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import ACTIVE, CountedBackfill, Status
+from refill.domain.backfill import ACTIVE, CountedBackfill, Origin, Status
 from refill.domain.errors import NotFound
+from refill.domain.notice import EventType
 from refill.domain.pipeline import Kind
 from refill.domain.slice import SliceState
-from refill.store.rows import backfill_of, counters_to_json, to_json
+from refill.store.rows import backfill_of, counters_to_json, spec_of, to_json
 from refill.store.summing import backfills_of, sum_counters
-from refill.store.tables import backfills, holds, slices
+from refill.store.tables import backfills, events, holds, slices
 
 UNLEASED: dict[str, Any] = {"worker": None, "lease_until": None}
 
@@ -91,6 +92,50 @@ def end(
         **{moment: now},
         **UNLEASED,
         **values,
+    )
+    note_end(connection, {**row, **values}, status, now)
+
+
+def note_end(connection: sa.Connection, row: dict[str, Any], status: Status, now: int) -> None:
+    """In the same transaction: whoever is to hear of the end does, whatever happens next. A
+    schedule that ran as it should is no news."""
+    known = {Status.COMPLETED: EventType.COMPLETED, Status.FAILED: EventType.FAILED}
+    if status not in known:
+        return
+    if status is Status.COMPLETED and row["origin"] == Origin.SCHEDULE.value:
+        return
+    note(connection, row, known[status], now, row["error"])
+
+
+def note(
+    connection: sa.Connection, row: Any, event: EventType, now: int, error: str | None
+) -> None:
+    found = sum_counters(connection, [row["id"]]).get(row["id"])
+    body = {
+        "id": row["uid"] if row["kind"] == Kind.SINK.value else row["id"],
+        "kind": row["kind"],
+        "pipeline_id": row["pipeline_id"],
+        "pipeline": row["pipeline_name"],
+        "table": spec_of(row["spec"]).read.name,
+        "range_start": row["range_start"],
+        "range_end": row["range_end"],
+        "error": error,
+        "rows_delivered": found.rows_delivered if found else 0,
+        "rows_rejected": found.rows_rejected if found else 0,
+        "slices_total": found.slices_total if found else 0,
+        "slices_failed": found.slices_failed if found else 0,
+    }
+    connection.execute(
+        events.insert().values(
+            team_id=row["team_id"],
+            backfill_id=row["id"],
+            kind=row["kind"],
+            pipeline_id=row["pipeline_id"],
+            type=event.value,
+            body=to_json(body),
+            spread=False,
+            created_at=now,
+        )
     )
 
 

@@ -202,6 +202,7 @@ class Connections(Part):
             "options": self._seal(database.options, f"database {database.id}"),
             "annotations": to_json(database.annotations),
             "replication_slots": to_json(database.replication_slots),
+            "extra": self._seal(database.extra, _extra(database.id)) if database.extra else "",
             "updated_at": to_micros(database.updated_at),
         }
 
@@ -214,6 +215,7 @@ class Connections(Part):
             options=self._open(row["options"], f"database {row['id']}"),
             annotations=from_json(row["annotations"]),
             replication_slots=tuple(from_json(row["replication_slots"])),
+            extra=self._open(row["extra"], _extra(row["id"])) if row["extra"] else {},
             tables_count=row["tables_count"],
             catalogue_at=to_datetime_or_none(row["catalogue_at"]),
             created_at=to_datetime(row["created_at"]),
@@ -253,6 +255,11 @@ class Connections(Part):
             created_at=to_datetime(row["created_at"]),
             updated_at=to_datetime(row["updated_at"]),
         )
+
+
+def _extra(database_id: str) -> str:
+    """What the seal is bound to, so that it cannot stand in for the options'."""
+    return f"database {database_id} extra"
 
 
 def by_id_or_name(table: sa.Table, team_id: int, id_or_name: str) -> Any:

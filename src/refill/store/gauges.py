@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from refill.domain.backfill import Status
 from refill.domain.slice import SliceState
 from refill.store.part import Part
+from refill.store.pipeline_gauges import read_pipelines
 from refill.store.records import Gauges
 from refill.store.tables import among, backfills, slices, tallies
 
@@ -34,6 +35,7 @@ class GaugesReader(Part):
                 sa.select(tallies.c.value).where(tallies.c.name == "leases_lost")
             ).scalar()
             oldest = connection.execute(_oldest_waiting(now)).scalar()
+            pipelines, left_out = read_pipelines(connection, now)
 
         def total(name: str) -> int:
             return sum(int(row[name]) for row in states)
@@ -50,6 +52,8 @@ class GaugesReader(Part):
             leases_lost=int(lost or 0),
             slice_seconds=sum(float(row["seconds"]) for row in states),
             slices_completed=by_state.get(SliceState.COMPLETED.value, 0),
+            pipelines=pipelines,
+            pipelines_left_out=left_out,
             queue_age_seconds=0.0 if oldest is None else max(0.0, (now - oldest) / 1_000_000),
         )
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from refill.domain.access import ApiKey, Role, Scope, Team, User
 from refill.domain.backfill import CountedBackfill, Origin, Status
+from refill.domain.notice import Delivery, Receiver
 from refill.domain.pipeline import Database, Destination, HttpEndpoint, Kind, Sink, Transfer
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, Receipt, Reject, Slice, SliceState
@@ -289,7 +290,37 @@ class WorkStore(Protocol):
     def gauges(self) -> Gauges: ...
 
 
-class Store(AccessStore, PipelineStore, BackfillStore, WorkStore, Protocol):
+class NoticeStore(Protocol):
+    """What people are told. Events are written where their cause is, by the store itself."""
+
+    def insert_receiver(self, receiver: Receiver) -> Receiver: ...
+    def update_receiver(self, receiver: Receiver) -> Receiver: ...
+    def list_receivers(self, team_id: int) -> tuple[Receiver, ...]: ...
+    def get_receiver(self, team_id: int, receiver_id: str) -> Receiver: ...
+    def delete_receiver(self, team_id: int, receiver_id: str) -> None: ...
+    def list_deliveries(self, team_id: int, limit: int) -> tuple[Delivery, ...]:
+        """Newest first."""
+
+    def note_troubles(self, stalled_seconds: float, failures: int) -> int:
+        """Events for active backfills of which nothing moved for so long, or a slice of which
+        failed so often and is tried again; each once, until it moves again."""
+
+    def spread_events(self) -> int:
+        """Deliveries to everybody who is to hear of an event, in one transaction with its mark."""
+
+    def claim_deliveries(
+        self, limit: int, lease_seconds: float, busy: Collection[str]
+    ) -> tuple[tuple[Delivery, Receiver | None], ...]:
+        """Those that are due, one per receiver and none to `busy` ones; nobody else gets them
+        while the lease lasts."""
+
+    def end_delivery(
+        self, delivery_id: int, error: str | None, retry_seconds: float | None
+    ) -> None:
+        """Delivered; or tried again in so many seconds; without any, given up."""
+
+
+class Store(AccessStore, PipelineStore, BackfillStore, WorkStore, NoticeStore, Protocol):
     def migrate(self) -> None:
         """To the newest schema; an empty store also gets team 1 and user 1, its owner."""
 

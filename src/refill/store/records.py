@@ -118,6 +118,21 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineGauges:
+    """A sink or transfer by its newest backfill."""
+
+    team_id: int
+    kind: str
+    name: str
+    status: str
+    progress: float
+    lag_seconds: float  # since an active one last moved; 0 when none is active
+    rows_rejected: int
+    slices_failed: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
     """For /metrics: one query over what is there now."""
 
@@ -132,6 +147,8 @@ class Gauges:
     slice_seconds: float = 0.0
     slices_completed: int = 0
     queue_age_seconds: float = 0.0
+    pipelines: tuple[PipelineGauges, ...] = ()  # a bounded number
+    pipelines_left_out: int = 0
 
 
 UNANSWERED = 0  # the status of a reservation

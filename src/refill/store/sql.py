@@ -9,6 +9,7 @@ from refill.store.backfills import Backfills
 from refill.store.claims import Claims
 from refill.store.finishing import Finishing
 from refill.store.gauges import GaugesReader
+from refill.store.notices import Notices
 from refill.store.pipelines import Pipelines
 from refill.store.reconciling import Reconciling
 from refill.store.slices import Slices
@@ -25,6 +26,7 @@ class SqlStore(
     Finishing,
     Reconciling,
     Sweeping,
+    Notices,
     GaugesReader,
 ):
     """The store, composed of its parts. Safe to use from many threads."""

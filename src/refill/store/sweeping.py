@@ -11,7 +11,16 @@ from refill.store.finishing import conclude, settle
 from refill.store.leases import Leases
 from refill.store.records import Swept
 from refill.store.slices import newest_completed
-from refill.store.tables import among, answers, backfills, rejects, slices, tallies
+from refill.store.tables import (
+    among,
+    answers,
+    backfills,
+    deliveries,
+    events,
+    rejects,
+    slices,
+    tallies,
+)
 
 _ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 _RUNNABLE = (Status.SCHEDULED, Status.RUNNING, Status.PAUSED)
@@ -87,6 +96,9 @@ class Sweeping(Leases):
                 pruned += _forget(connection, row)
         with self._backend.write() as connection:
             connection.execute(answers.delete().where(answers.c.created_at < limit))
+            stale = sa.select(events.c.id).where(events.c.created_at < limit)
+            connection.execute(deliveries.delete().where(deliveries.c.event_id.in_(stale)))
+            connection.execute(events.delete().where(events.c.created_at < limit))
         return pruned
 
 

@@ -92,6 +92,7 @@ databases = Table(
     Column("options", Text, nullable=False),  # encrypted
     Column("annotations", Text, nullable=False),
     Column("replication_slots", Text, nullable=False),
+    Column("extra", Text, nullable=False, server_default=""),  # encrypted; empty: none
     Column("catalogue", Text, nullable=False),
     Column("catalogue_at", Time),
     _number("tables_count"),
@@ -291,6 +292,52 @@ answers = Table(
     Column("status", Integer, nullable=False),
     Column("body", Text, nullable=False),
     Column("created_at", Time, nullable=False, index=True),
+)
+
+receivers = Table(
+    "receivers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("team_id", Id, ForeignKey("teams.id"), nullable=False, index=True),
+    Column("kind", Text),
+    Column("pipeline_id", Text),
+    Column("type", Text, nullable=False),
+    Column("options", Text, nullable=False),  # encrypted
+    Column("events", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+)
+
+# Written with what they tell of, in one transaction; `spread` once it is known who is told.
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("team_id", Id, ForeignKey("teams.id"), nullable=False),
+    Column("backfill_id", Id, nullable=False, index=True),
+    Column("kind", Text, nullable=False),
+    Column("pipeline_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("spread", Boolean, nullable=False, index=True),
+    Column("created_at", Time, nullable=False, index=True),
+    sqlite_autoincrement=True,
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("event_id", Id, ForeignKey("events.id"), nullable=False, index=True),
+    Column("team_id", Id, nullable=False),
+    Column("receiver_id", Text, index=True),  # no foreign key: the record outlives it
+    Column("recipients", Text, nullable=False),
+    Column("state", Text, nullable=False, index=True),
+    _number("attempts"),
+    _number("not_before"),
+    Column("error", Text),
+    Column("ended_at", Time),
+    sqlite_autoincrement=True,
 )
 
 # Numbers that no other table can give: claims made (whose turn it is), leases lost.

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import IntegrityError
 
-from refill.domain.errors import Conflict
+from refill.domain.errors import Conflict, InUse
 
 
 @contextmanager
@@ -39,4 +39,4 @@ def unused(message: str) -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:
-        raise Conflict(message) from error
+        raise InUse(message) from error

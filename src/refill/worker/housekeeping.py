@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
 LOOK_SECONDS = 5.0  # between two turns of a chore
+NOTIFY_SECONDS = 2.0
 # Spark ends a Python worker after a minute without work
 WARM_AFTER_SECONDS = 40.0
 
@@ -40,6 +41,7 @@ class Housekeeping:
         *,
         retention_days: int,
         fire_schedules: Callable[[], None] | None,
+        notify: Callable[[], None] | None = None,
     ) -> None:
         self._store = store
         self._engine = engine
@@ -49,6 +51,7 @@ class Housekeeping:
         self._warm_at = time.monotonic()
         self._chores = [
             Chore("fire_schedules", LOOK_SECONDS, fire_schedules or (lambda: None)),
+            Chore("notify", NOTIFY_SECONDS, notify or (lambda: None)),
             Chore("forget_ended", LOOK_SECONDS, self.forget_ended),
             Chore("keep_warm", LOOK_SECONDS, self.keep_warm),
             Chore("prune", 3600.0, lambda: self.prune(retention_days)),

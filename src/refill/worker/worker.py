@@ -57,6 +57,7 @@ class Worker:
         connectors: Mapping[str, Connector],
         settings: Settings,
         fire_schedules: Callable[[], None] | None = None,
+        notify: Callable[[], None] | None = None,
         on_step: Callable[[str], None] | None = None,
         on_task_step: Callable[[str, int], None] | None = None,
     ) -> None:
@@ -66,6 +67,7 @@ class Worker:
         self._settings = settings
         self._connectors = connectors
         self._fire_schedules = fire_schedules
+        self._notify = notify
         self._on_step = on_step or (lambda _: None)
         self._on_task_step = on_task_step
         self._policy = RetryPolicy(max_failures=settings.max_failures)
@@ -167,6 +169,7 @@ class Worker:
             self._snapshots,
             retention_days=self._settings.retention_days,
             fire_schedules=self._fire_schedules,
+            notify=self._notify,
         )
         reconciler = Reconciler(
             self._store, ends, self._pool, self._connectors, on_sealable=self._sealable.set

@@ -15,7 +15,7 @@ PATH = "/api/postgres_databases"
 def test_a_database_comes_back_without_its_password(server: Running, api: httpx.Client) -> None:
     slots = [{"publication_name": "pub", "slot_name": "slot"}]
     body = {"name": server.name("db"), **NOBODY, "annotations": {"a": 1}}
-    made = answer(api.post(PATH, json={**body, "replication_slots": slots}), 201)
+    made = answer(api.post(PATH, json={**body, "test": False, "replication_slots": slots}), 201)
     assert made["hostname"] == "127.0.0.1"
     assert made["annotations"] == {"a": 1}
     slot = made["replication_slots"][0]
@@ -36,7 +36,8 @@ def test_a_url_is_parsed_into_typed_fields_and_nothing_else_is_kept(
         f"postgres://us%40er:p%2Fw@127.0.0.1:{free_port()}/my%20db"
         "?sslmode=require&options=-csearch_path%3Dx&service=y&passfile=z"
     )
-    made = answer(api.post(PATH, json={"name": server.name("db"), "url": url}), 201)
+    body = {"name": server.name("db"), "url": url, "test": False}
+    made = answer(api.post(PATH, json=body), 201)
     assert made["username"] == "us@er"
     assert made["database"] == "my db"
     assert made["ssl"] is True
@@ -90,11 +91,12 @@ def test_fields_that_make_no_sense_are_422(api: httpx.Client, changes: dict[str,
 
 def test_a_name_is_taken_once_in_a_team(server: Running, api: httpx.Client) -> None:
     made = server.make_database(api)
-    refusal = answer(api.post(PATH, json={"name": made["name"], **NOBODY}), 422)
+    refusal = answer(api.post(PATH, json={"name": made["name"], **NOBODY, "test": False}), 422)
     assert "name" in refusal["validation_errors"]
     other = server.make_team()
     with server.client(server.make_token(team_id=other)) as elsewhere:
-        answer(elsewhere.post(PATH, json={"name": made["name"], **NOBODY}), 201)
+        body = {"name": made["name"], **NOBODY, "test": False}
+        answer(elsewhere.post(PATH, json=body), 201)
 
 
 def test_an_update_leaves_what_is_not_given(server: Running, api: httpx.Client) -> None:
@@ -113,6 +115,7 @@ def test_a_delete_is_refused_while_a_sink_reads_it(server: Running, api: httpx.C
     sink = server.make_sink(api)
     refusal = answer(api.delete(f"{PATH}/{sink['database']}"), 422)
     assert "delete them first" in refusal["summary"]
+    assert (refusal["success"], refusal["error"]) == (False, refusal["summary"])
     answer(api.delete(f"/api/sinks/{sink['id']}"), 200)
     gone = answer(api.delete(f"{PATH}/{sink['database']}"), 200)
     assert gone["success"] is True
@@ -142,14 +145,15 @@ def test_a_connection_that_does_not_work_says_why(
         failed = answer(api.post(f"{PATH}/{down['id']}/{call}"), 422)
         assert failed["success"] is False
         assert "connect" in failed["reason"].lower()
-    wrong = server.make_database(api, url=postgres.url().replace("secret", "wr0ng-one"))
+    url = postgres.url().replace("secret", "wr0ng-one")
+    wrong = server.make_database(api, url=url, test=False)
     failed = answer(api.post(f"{PATH}/{wrong['id']}/test_connection"), 422)
     assert "password" in failed["reason"]
     assert "wr0ng-one" not in failed["reason"]
 
 
 def test_the_same_idempotency_key_makes_one_database(server: Running, api: httpx.Client) -> None:
-    body = {"name": server.name("db"), **NOBODY}
+    body = {"name": server.name("db"), **NOBODY, "test": False}
     headers = {"Idempotency-Key": server.name("key")}
     first = answer(api.post(PATH, json=body, headers=headers), 201)
     assert answer(api.post(PATH, json=body, headers=headers), 201) == first

@@ -93,15 +93,18 @@ def owner(server: Running) -> Iterator[dict[str, str]]:
                 "/api/destinations/http_endpoints",
                 json={"name": server.name("hook"), "url": "https://hooks.example/in"},
             ),
-            201,
+            200,
         )
         sink = server.make_sink(api, database=database["name"])
+        hook = {"type": "webhook", "url": "https://hooks.example/told"}
+        notification = answer(api.post("/api/notifications", json=hook), 201)
         backfill = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
         ids = {
             "team_id": "1",
             "database": database["id"],
             "endpoint": endpoint["id"],
             "sink": sink["id"],
+            "notification": notification["id"],
             "backfill": backfill["id"],
         }
         transfer_ids = server.make_transfer_backfill(api, database["name"])
@@ -116,7 +119,7 @@ def test_every_route_of_both_dialects_is_guarded(server: Running) -> None:
         for path, operations in server.app.openapi()["paths"].items()
         if any(SCOPE not in operation for operation in operations.values())
     }
-    assert open_paths == {"/health", "/metrics"}
+    assert open_paths == {"/health", "/metrics", "/info", "/info/version"}
 
 
 def test_no_route_answers_without_a_key(server: Running, owner: dict[str, str]) -> None:

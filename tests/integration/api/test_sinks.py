@@ -86,7 +86,6 @@ def test_what_is_not_supported_yet_says_so(server: Running, api: httpx.Client, k
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"database": "nowhere"}, "database"),
         ({"destination": {"type": "pigeon"}}, "destination.type"),
         ({"destination": {"type": "files"}}, "destination.path"),
         ({"destination": {"type": "files", "path": "x", "colour": 1}}, "destination.colour"),
@@ -193,7 +192,7 @@ def test_an_endpoint_keeps_its_encrypted_headers_to_itself(
         "encrypted_headers": {"Authorization": "Bearer hush-hush"},
     }
     made = api.post(ENDPOINTS, json=asked)
-    shown = answer(made, 201)
+    shown = answer(made, 200)
     assert shown["headers"] == asked["headers"]
     path = f"{ENDPOINTS}/{shown['name']}"
     assert "hush-hush" not in made.text + api.get(path).text + api.get(ENDPOINTS).text
@@ -227,16 +226,13 @@ def test_the_secret_headers_of_a_webhook_survive_being_sent_back(
     assert server.store.get_sink(1, sink["id"]).destination_options["headers"] == headers
 
 
-def test_a_sink_without_a_source_covers_its_tables_then_too(
-    server: Running, api: httpx.Client
-) -> None:
+def test_the_settings_of_tables_do_not_restrict_a_sink(server: Running, api: httpx.Client) -> None:
     made = server.make_sink(api, source=None, tables=[{"name": "public.orders"}])
+    assert made["source"]["include_tables"] is None
     path = f"/api/sinks/{made['name']}"
-    assert made["source"]["include_tables"] == ["public.orders"]
+    answer(api.post(f"{path}/backfills", json={"table": "public.others"}), 200)
     changed = answer(api.patch(path, json={"tables": [{"name": "public.items"}]}), 200)
-    assert changed["source"]["include_tables"] == ["public.items"]
-    everything = answer(api.patch(path, json={"tables": []}), 200)
-    assert everything["source"]["include_tables"] is None
+    assert changed["source"] == made["source"]
 
 
 def test_an_id_is_found_in_either_case(server: Running, api: httpx.Client) -> None:
@@ -247,7 +243,7 @@ def test_an_id_is_found_in_either_case(server: Running, api: httpx.Client) -> No
 def test_a_sink_follows_its_endpoint_to_another_name(server: Running, api: httpx.Client) -> None:
     hook = answer(
         api.post(ENDPOINTS, json={"name": server.name("hook"), "url": "https://hooks.example/in"}),
-        201,
+        200,
     )
     sends = {"type": "webhook", "http_endpoint": hook["name"]}
     sink = server.make_sink(api, destination=sends)
@@ -260,10 +256,7 @@ def test_a_sink_follows_its_endpoint_to_another_name(server: Running, api: httpx
     stored = server.store.get_sink(1, sink["id"]).destination_options
     assert stored["http_endpoint"] == hook["id"]
     unknown = {"destination": {**sends, "http_endpoint": "nobody"}}
-    refusal = answer(api.patch(path, json=unknown), 422)
-    assert refusal["validation_errors"] == {
-        "destination.http_endpoint": ["there is no HTTP endpoint nobody"]
-    }
+    assert "`http_endpoint`" in answer(api.patch(path, json=unknown), 404)["summary"]
     answer(api.delete(f"{ENDPOINTS}/{renamed}"), 422)
 
 
@@ -294,7 +287,7 @@ def test_an_update_to_a_header_that_refill_sets_is_422_and_names_it(
     server: Running, api: httpx.Client
 ) -> None:
     asked = {"name": server.name("hook"), "url": "https://hooks.example/"}
-    path = f"{ENDPOINTS}/{answer(api.post(ENDPOINTS, json=asked), 201)['id']}"
+    path = f"{ENDPOINTS}/{answer(api.post(ENDPOINTS, json=asked), 200)['id']}"
     refusal = answer(api.patch(path, json={"headers": {"Content-Type": "text/xml"}}), 422)
     assert "Content-Type" in refusal["validation_errors"]["headers"][0]
 
@@ -304,7 +297,7 @@ def test_the_content_type_that_is_sent_anyway_may_be_written_out(
 ) -> None:
     headers = {"Content-Type": "application/json"}
     asked = {"name": server.name("hook"), "url": "https://hooks.example/", "headers": headers}
-    assert answer(api.post(ENDPOINTS, json=asked), 201)["headers"] == headers
+    assert answer(api.post(ENDPOINTS, json=asked), 200)["headers"] == headers
     stored = server.store.get_endpoint(1, asked["name"])
     WebhookOptions(**with_endpoint({}, stored))
 

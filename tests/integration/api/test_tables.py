@@ -99,14 +99,6 @@ def test_the_table_may_be_left_out_only_where_there_is_one(
         assert "required" in refusal["validation_errors"]["table"][0]
 
 
-def test_tables_without_a_source_are_what_the_sink_covers(
-    server: Running, api: httpx.Client, database: dict[str, Any]
-) -> None:
-    sink = server.make_sink(api, database=database["id"], source=None, tables=[{"name": "lines"}])
-    assert sink["source"]["include_tables"] == ["lines"]
-    assert answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)["table"] == "public.lines"
-
-
 @pytest.mark.parametrize(
     ("body", "field", "problem"),
     [

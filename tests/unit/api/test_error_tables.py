@@ -54,3 +54,15 @@ def test_nothing_of_what_was_looked_for_shows_in_a_404_of_transfers() -> None:
     one = json.loads(answer_error("/v1/x", NotFound("transfer", 5)).body)
     other = json.loads(answer_error("/v1/y", NotFound("backfill", 6)).body)
     assert one == other
+
+
+def test_a_404_of_transfers_is_the_originals_own() -> None:
+    path = "/v1/teams/1/transfers/7/backfills"
+    for absent in (NotFound("transfer", 7), NotFound("team", 1)):
+        assert json.loads(answer_error(path, absent).body)["error"] == {
+            "code": "NOT_FOUND",
+            "message": "Not Found",
+            "description": (
+                "The requested transfer could not be found or you do not have access to it."
+            ),
+        }

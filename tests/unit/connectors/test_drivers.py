@@ -14,7 +14,8 @@ from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import Misconfigured
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
-NO_CONNECTOR = {"demo"}  # a PostgreSQL to show refill with
+# a PostgreSQL to show refill with; what signs for a Kafka of AWS, beside the driver
+NO_CONNECTOR = {"demo", "msk"}
 
 
 def extras() -> dict[str, list[str]]:

@@ -10,7 +10,10 @@ from refill.domain.pipeline import Kind
 
 class KafkaOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
-        {"hosts", "tls", "ca_certificate", "username", "password", "sasl_mechanism"}
+        {
+            *("hosts", "tls", "ca_certificate", "username", "password", "sasl_mechanism"),
+            *("aws_region", "aws_access_key_id", "aws_secret_access_key"),
+        }
     )
 
     hosts: str = Field(description="brokers to begin with, host:port, separated by commas")
@@ -26,9 +29,17 @@ class KafkaOptions(Options):
     )
     username: str | None = Field(None, description="user for SASL")
     password: SecretStr | None = Field(None, description="password for SASL")
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
-        None, description="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; with a username: PLAIN"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "AWS-MSK-IAM"] | None = (
+        Field(
+            None,
+            description="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, AWS-MSK-IAM; with a username: PLAIN",
+        )
     )
+    aws_region: str | None = Field(
+        None, description="AWS-MSK-IAM: region of the cluster", pattern=r"^[a-z0-9-]{1,40}$"
+    )
+    aws_access_key_id: str | None = Field(None, description="AWS-MSK-IAM: who signs")
+    aws_secret_access_key: SecretStr | None = Field(None, description="AWS-MSK-IAM: its secret")
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
         "lz4", description="how batches are compressed; lz4 is cheaper than none"
     )
@@ -55,7 +66,15 @@ class KafkaOptions(Options):
     def credentials_are_whole(self) -> "KafkaOptions":
         if (self.username is None) != (self.password is None):
             raise ValueError("username and password belong together")
-        if self.sasl_mechanism and not self.username:
+        signed = (self.aws_region, self.aws_access_key_id, self.aws_secret_access_key)
+        if self.sasl_mechanism == "AWS-MSK-IAM":
+            if not all(signed) or not self.tls:
+                raise ValueError(
+                    "AWS-MSK-IAM needs aws_region, aws_access_key_id, aws_secret_access_key and tls"
+                )
+        elif any(signed):
+            raise ValueError("aws_… fields belong to sasl_mechanism AWS-MSK-IAM")
+        elif self.sasl_mechanism and not self.username:
             raise ValueError("sasl_mechanism needs a username and a password")
         return self
 

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from refill.connectors.kafka import KafkaOptions
+from refill.connectors.kafka.aws import signed_settings
 from refill.connectors.kafka.faults import NO_TOPIC, REFUSED, error_of, translated
 from refill.connectors.kit.addresses import refuse_metadata
 from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable
@@ -51,7 +52,7 @@ class Cluster:
     def settings(self, **more: Any) -> dict[str, Any]:
         """What every client of ours begins with."""
         options = self._options
-        secure = options.username is not None
+        secure = options.username is not None or options.sasl_mechanism is not None
         protocol = ("SASL_" if secure else "") + ("SSL" if options.tls else "PLAINTEXT")
         settings: dict[str, Any] = {
             "bootstrap.servers": options.hosts,
@@ -67,6 +68,8 @@ class Cluster:
             settings["sasl.mechanism"] = options.sasl_mechanism or "PLAIN"
             settings["sasl.username"] = options.username
             settings["sasl.password"] = options.password.get_secret_value()
+        if options.sasl_mechanism == "AWS-MSK-IAM":
+            settings |= signed_settings(options)
         if options.tls and options.ca_certificate:
             settings["ssl.ca.pem"] = options.ca_certificate
         return settings

@@ -263,6 +263,8 @@ class Connector:
     # what it takes are messages, and these say where each goes: the fields of a sink's routing
     routes: tuple[str, ...] = ()
     references: Mapping[str, Reference] = field(default_factory=dict)  # by the option's name
+    former_types: tuple[str, ...] = ()  # what it was called before; still understood when sent
+    default_batch_size: int = 1  # messages per request where a sink does not say
     # the module of its driver, where not everybody has it: without it nothing is opened or made
     driver: str | None = None
     extra: str | None = None  # the extra of the distribution that brings the driver

@@ -57,6 +57,7 @@ CONNECTOR = Connector(
     is_sink=True,
     guarantee=Guarantee.AT_LEAST_ONCE,
     guarantee_note=("every entry carries its idempotency key, by which a reader can drop repeats"),
+    former_types=("redis",),
     extra="redis",
     driver="redis",
     routes=("stream",),

@@ -1,6 +1,6 @@
 """Redis strings: the message of a row under the row's own key, so that a repeat changes nothing."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,9 @@ _SELF_DELIMITING = frozenset(
 class RedisStringOptions(RedisOptions):
     expire_ms: int | None = Field(
         None, ge=1, description="how long a key lives, in milliseconds; without it for ever"
+    )
+    mode: Literal["static", "dynamic"] = Field(
+        "static", description="kept and given back; keys are named by table and primary key"
     )
 
 

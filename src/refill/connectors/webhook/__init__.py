@@ -18,6 +18,8 @@ from refill.domain.endpoint import OWN_HEADERS, says_our_content_type
 from refill.domain.pipeline import HttpEndpoint
 from refill.domain.stored import Stored
 
+BATCH_SIZE = 100
+
 
 class WebhookOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
@@ -101,5 +103,6 @@ CONNECTOR = Connector(
     references={
         "http_endpoint": Reference(to=Stored.HTTP_ENDPOINT, merge=with_endpoint, instead="url")
     },
+    default_batch_size=BATCH_SIZE,
     open_sink=_open_sink,
 )

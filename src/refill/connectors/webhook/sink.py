@@ -7,11 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from refill.connectors.kit.contract import Context, Job
 from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally
-from refill.connectors.webhook import WebhookOptions
+from refill.connectors.webhook import BATCH_SIZE, WebhookOptions
 from refill.connectors.webhook.request import Receiver
 from refill.connectors.webhook.route import Route
 
-BATCH_SIZE = 100
 BODY_BYTES = 4 * 1024 * 1024  # a batch is closed before it grows beyond
 
 

@@ -1,5 +1,6 @@
 """Databases over HTTP."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -15,6 +16,7 @@ from refill.api.dialects.sinks.forms import (
     microseconds,
     seconds,
 )
+from refill.api.dialects.sinks.read_back import DatabaseReadBack
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.document import SinkError, error_answer
 from refill.api.gate import CallerParam, ServiceParam
@@ -25,6 +27,12 @@ from refill.domain.pipeline import Database
 from refill.service import Service
 
 _CONNECTION = ("hostname", "port", "database", "username", "password", "ssl")
+# as the original answers them where nobody said otherwise
+_EXTRA = {"ipv6": False, "pool_size": 10, "queue_interval": 1000, "queue_target": 50}
+
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Kept = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class ReplicationSlotInput(Body):
@@ -36,17 +44,29 @@ class ReplicationSlotInput(Body):
     status: Literal["active", "disabled"] = Field("active", description="kept, and given back")
 
 
-class UpdateDatabase(Body):
+class PrimaryInput(Body):
+    """The primary of a replica. Kept for live changes; backfills read the replica itself."""
+
+    hostname: Text = Field(description="a name or an address")
+    port: Port = Field(5432, description="5432 where nobody says otherwise")
+    database: Text = Field(description="name of the database on its server")
+    username: Text = Field(description="user")
+    password: Annotated[str, Field(max_length=1000)] | None = Field(
+        None, description="password; it never comes back, and stays where it is left out"
+    )
+    ssl: bool = Field(False, description="encrypt the connection")
+    ipv6: bool = Field(False, description="kept, and given back")
+
+
+class UpdateDatabase(DatabaseReadBack):
     name: Name | None = Field(None, description="what it is called; unique in the team")
     url: Annotated[str, Field(min_length=1, max_length=2000)] | None = Field(
-        None, description="instead of the fields below, which win over it"
+        None, description="instead of hostname, port, database, username and password"
     )
     hostname: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
         None, description="a name or an address, no socket path"
     )
-    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
-        None, description="5432 where nobody says otherwise"
-    )
+    port: Port | None = Field(None, description="5432 where nobody says otherwise")
     database: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
         None, description="name of the database on its server"
     )
@@ -57,7 +77,13 @@ class UpdateDatabase(Body):
         None, description="password; a mask that was read may be sent back"
     )
     ssl: bool | None = Field(None, description="encrypt the connection")
-    ipv6: Literal[False] | None = Field(None, description="not supported: only false")
+    ipv6: bool | None = Field(
+        None, description="kept, and given back: a name's addresses of both kinds are tried"
+    )
+    primary: PrimaryInput | None = Field(None, description="of a replica, its primary; kept")
+    pool_size: Kept | None = Field(None, description="kept, and given back; refill has its own")
+    queue_interval: Kept | None = Field(None, description="kept, and given back")
+    queue_target: Kept | None = Field(None, description="kept, and given back")
     use_local_tunnel: Literal[False] | None = Field(None, description="not supported: only false")
     annotations: dict[str, Any] | None = Field(None, description="kept, and given in every message")
     replication_slots: Annotated[list[ReplicationSlotInput], Field(max_length=10)] | None = Field(
@@ -68,6 +94,12 @@ class UpdateDatabase(Body):
         given = {name: getattr(self, name) for name in _CONNECTION}
         return {name: value for name, value in given.items() if value is not None}
 
+    def extra(self) -> dict[str, Any]:
+        given: dict[str, Any] = {name: getattr(self, name) for name in _EXTRA}
+        if "primary" in self.model_fields_set:
+            given["primary"] = {} if self.primary is None else self.primary.model_dump()
+        return {name: value for name, value in given.items() if value is not None}
+
     def slots(self) -> list[dict[str, Any]] | None:
         if self.replication_slots is None:
             return None
@@ -76,6 +108,7 @@ class UpdateDatabase(Body):
 
 class CreateDatabase(UpdateDatabase):
     name: Name = Field(description="what it is called; unique in the team")
+    test: bool = Field(True, description="connect first; false: it need not be reachable yet")
 
 
 class ReplicationSlotAnswer(BaseModel):
@@ -83,6 +116,15 @@ class ReplicationSlotAnswer(BaseModel):
     publication_name: str = Field(description="name of the publication")
     slot_name: str = Field(description="name of the slot")
     status: str = Field(description="kept, and given back")
+
+
+class PrimaryAnswer(BaseModel):
+    hostname: str = Field(description="a name or an address")
+    port: int = Field(description="port of the server")
+    database: str = Field(description="name of the database on its server")
+    username: str = Field(description="user")
+    ssl: bool = Field(description="whether the connection is encrypted")
+    ipv6: bool = Field(description="as it was sent")
 
 
 class DatabaseAnswer(BaseModel):
@@ -94,8 +136,12 @@ class DatabaseAnswer(BaseModel):
     username: str = Field(description="user")
     password: str = Field(description="masked")
     ssl: bool = Field(description="whether the connection is encrypted")
-    ipv6: bool = Field(description="always false")
+    ipv6: bool = Field(description="as it was sent")
     use_local_tunnel: bool = Field(description="always false")
+    pool_size: int = Field(description="as it was sent")
+    queue_interval: int = Field(description="as it was sent")
+    queue_target: int = Field(description="as it was sent")
+    primary: PrimaryAnswer | None = Field(description="of a replica, its primary")
     annotations: dict[str, Any] = Field(description="given in every message")
     replication_slots: list[ReplicationSlotAnswer] = Field(description="kept for live changes")
     # ours
@@ -136,7 +182,7 @@ def create_database(
     caller: CallerParam,
     service: ServiceParam,
 ) -> DatabaseAnswer:
-    """Adds a source; it need not be reachable yet."""
+    """Adds a source, once it was connected to; with `test: false` it need not be reachable yet."""
     made = service.databases.create(
         team_id=caller.team_id,
         uid=uid,
@@ -145,6 +191,8 @@ def create_database(
         url=body.url,
         annotations=body.annotations,
         replication_slots=body.slots() or (),
+        extra=body.extra(),
+        test=body.test,
     )
     return show_database(service, made)
 
@@ -185,6 +233,7 @@ def update_database(
         url=body.url,
         annotations=body.annotations,
         replication_slots=body.slots(),
+        extra=body.extra(),
     )
     return show_database(service, updated)
 
@@ -225,12 +274,20 @@ def show_database(service: Service, database: Database) -> DatabaseAnswer:
         id=database.id,
         name=database.name,
         **{name: options[name] for name in _CONNECTION},
-        ipv6=False,
         use_local_tunnel=False,
+        primary=_show_primary(database.extra.get("primary")),
+        **{name: database.extra.get(name, value) for name, value in _EXTRA.items()},
         annotations=dict(database.annotations),
         replication_slots=[ReplicationSlotAnswer(**slot) for slot in database.replication_slots],
         tables_count=database.tables_count,
         tables_refreshed_at=microseconds(database.catalogue_at),
         inserted_at=seconds(database.created_at),
         updated_at=seconds(database.updated_at),
+    )
+
+
+def _show_primary(kept: Mapping[str, Any] | None) -> PrimaryAnswer | None:
+    """The password is not among its fields, as in the original."""
+    return (
+        PrimaryAnswer(**{name: kept[name] for name in PrimaryAnswer.model_fields}) if kept else None
     )

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from refill.api.body import Body, body_of
+from refill.api.body import body_of
 from refill.api.dialects.sinks.forms import Listed, Name, listed, seconds
+from refill.api.dialects.sinks.read_back import ReadBack
 from refill.api.dialects.sinks.router import needs, router
 from refill.api.gate import CallerParam, ServiceParam
 from refill.api.paging import Cursor, Limit
@@ -15,26 +16,40 @@ from refill.domain.pipeline import HttpEndpoint
 from refill.service.options import MASK
 
 _PATH = "/destinations/http_endpoints"
-Headers = Annotated[dict[str, str], Field(max_length=100)]
+
+
+def _as_object(given: object) -> object:
+    """Files of the original list them; null is none."""
+    if given is None:
+        return {}
+    pairs = given if isinstance(given, list) else []
+    if all(isinstance(pair, dict) and isinstance(pair.get("key"), str) for pair in pairs):
+        return {pair["key"]: pair.get("value") for pair in pairs} if given == pairs else given
+    return given
+
+
+Object = Annotated[dict[str, str], Field(max_length=100)]
+Headers = Annotated[Object, BeforeValidator(_as_object)]
+NewHeaders = Annotated[Object | None, BeforeValidator(_as_object)]
 Url = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class CreateHttpEndpoint(Body):
+class CreateHttpEndpoint(ReadBack):
     name: Name = Field(description="what it is called; unique in the team")
     url: Url = Field(description="begins with http:// or https://")
-    headers: Headers = Field(default_factory=dict, description="sent with every request")
+    headers: Headers = Field(
+        default_factory=dict, description="sent with every request; also as [{key, value}] or null"
+    )
     encrypted_headers: Headers = Field(
         default_factory=dict, description="the same, and their values never come back"
     )
 
 
-class UpdateHttpEndpoint(Body):
+class UpdateHttpEndpoint(ReadBack):
     name: Name | None = Field(None, description="what it is called; unique in the team")
     url: Url | None = Field(None, description="begins with http:// or https://")
-    headers: Headers | None = Field(
-        None, description="sent with every request; replaces all of them"
-    )
-    encrypted_headers: Headers | None = Field(
+    headers: NewHeaders = Field(None, description="sent with every request; replaces all of them")
+    encrypted_headers: NewHeaders = Field(
         None, description="the same; a mask keeps the value that is there"
     )
 
@@ -55,7 +70,7 @@ class DeletedHttpEndpoint(BaseModel):
     deleted: Literal[True] = Field(description="it is gone")
 
 
-@router.post(_PATH, status_code=201, tags=["http endpoints"], **needs(Scope.SINKS_WRITE))
+@router.post(_PATH, tags=["http endpoints"], **needs(Scope.SINKS_WRITE))
 def create_http_endpoint(
     body: Annotated[CreateHttpEndpoint, body_of(CreateHttpEndpoint)],
     uid: UidParam,

@@ -6,7 +6,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from refill.api.body import Body
 from refill.api.connector_schemas import Form, described_by
+from refill.api.dialects.sinks.backfills import SinkBackfillAnswer, show_backfill
 from refill.api.dialects.sinks.forms import Name, Text, seconds
+from refill.api.dialects.sinks.initial import InitialBackfill
+from refill.api.dialects.sinks.read_back import SinkReadBack
 from refill.api.dialects.sinks.sql_forms import (
     NONE,
     EnrichmentInput,
@@ -20,6 +23,8 @@ from refill.api.dialects.sinks.sql_forms import (
     shown_sql,
 )
 from refill.domain.pipeline import Condition, Operator, Selection, Sink, SinkTable
+from refill.service import Service
+from refill.service.sink_backfills import BackfillRequest
 from refill.service.sinks import SinkDraft, SinkView
 
 Names = Annotated[list[Text], Field(max_length=1000)]
@@ -83,7 +88,7 @@ class SinkDestinationInput(SinkDestinationUpdate):
     )
 
 
-class UpdateSink(Body):
+class UpdateSink(SinkReadBack):
     name: Name | None = Field(None, description="what it is called; unique in the team")
     status: StatusWord | None = Field(
         None,
@@ -92,7 +97,16 @@ class UpdateSink(Body):
     database: Text | None = Field(None, description="name or id of the database that it reads")
     source: SinkSourceInput | None = Field(None, description="which tables it covers")
     tables: Annotated[list[SinkTableInput], Field(max_length=1000)] | None = Field(
-        None, description="settings by table; without a source, also which tables it covers"
+        None, description="settings by table; they do not restrict what it covers"
+    )
+    table: Text | None = Field(
+        None, description="the original's older form of source.include_tables with one table"
+    )
+    schema_: Text | None = Field(
+        None, alias="schema", description="the same of source.include_schemas with one schema"
+    )
+    initial_backfill: InitialBackfill = Field(
+        None, description="read when a sink is made: true for every table that it covers, or some"
     )
     actions: list[Literal["insert", "update", "delete"]] | None = Field(
         None, description="for live changes; backfills do not read it"
@@ -159,7 +173,16 @@ class UpdateSink(Body):
         )
 
     def _selection(self) -> Selection | None:
-        return None if self.source is None else Selection.model_validate(self.source.model_dump())
+        if self.source is not None:
+            return Selection.model_validate(self.source.model_dump())
+        if self.table is not None:
+            return Selection(include_tables=(self.table,))
+        return None if self.schema_ is None else Selection(include_schemas=(self.schema_,))
+
+    def initial(self) -> bool | tuple[BackfillRequest, ...]:
+        if isinstance(self.initial_backfill, list):
+            return tuple(table.to_request() for table in self.initial_backfill)
+        return bool(self.initial_backfill)
 
     def _tables(self) -> tuple[SinkTable, ...] | None:
         if self.tables is None:
@@ -199,7 +222,6 @@ class CreateSink(UpdateSink):
     name: Name = Field(description="what it is called; unique in the team")
     database: Text = Field(description="name or id of the database that it reads")
     destination: SinkDestinationInput = Field(description="where it delivers to")
-    initial_backfill: bool = Field(False, description="deliver every table that it covers at once")
 
 
 class SinkSourceAnswer(BaseModel):
@@ -264,7 +286,7 @@ class SinkAnswer(BaseModel):
     load_shedding_policy: str = Field(
         description="a sink that cannot keep up holds the reader back"
     )
-    batch_size: int | None = Field(description="messages per request of a webhook")
+    batch_size: int = Field(description="messages per request")
     max_retry_count: int | None = Field(
         description="how often a slice is tried again before it fails"
     )
@@ -272,13 +294,13 @@ class SinkAnswer(BaseModel):
     timestamp_format: str = Field(description="how messages write times")
     numeric_format: str = Field(description="how messages write numeric: string or number")
     annotations: dict[str, Any] = Field(description="given in every message")
-    active_backfills: list[str] = Field(description="ids of those under way or paused")
+    active_backfills: list[SinkBackfillAnswer] = Field(description="those under way or paused")
     health: SinkHealth = Field(description="what its last backfill says of it")
     inserted_at: str = Field(description="when it was added")
     updated_at: str = Field(description="when it was last changed")
 
 
-def show_sink(view: SinkView) -> SinkAnswer:
+def show_sink(service: Service, view: SinkView) -> SinkAnswer:
     sink = view.sink
     return SinkAnswer(
         id=sink.id,
@@ -297,13 +319,13 @@ def show_sink(view: SinkView) -> SinkAnswer:
         enrichment=shown_sql(sink.enrichment),
         message_grouping=True,
         load_shedding_policy="pause_on_full",
-        batch_size=sink.batch_size,
+        batch_size=view.batch_size,
         max_retry_count=sink.max_retry_count,
         max_rejects=sink.max_rejects,
         timestamp_format=sink.timestamp_format,
         numeric_format=sink.numeric_format,
         annotations=dict(sink.annotations),
-        active_backfills=[backfill.uid for backfill in view.active_backfills],
+        active_backfills=[show_backfill(service, found) for found in view.active_backfills],
         health=_health(view),
         inserted_at=seconds(sink.created_at),
         updated_at=seconds(sink.updated_at),

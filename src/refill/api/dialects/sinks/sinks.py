@@ -26,15 +26,15 @@ def create_sink(
     caller: CallerParam,
     service: ServiceParam,
 ) -> SinkAnswer:
-    """With `initial_backfill`, every table it covers is delivered at once."""
+    """With `initial_backfill`, every table it covers is delivered at once, or those it names."""
     view = service.sinks.create(
         team_id=caller.team_id,
         uid=uid,
         draft=body.to_draft(),
-        initial_backfill=bool(body.initial_backfill),
+        initial_backfill=body.initial(),
         user_id=caller.user_id,
     )
-    return show_sink(view)
+    return show_sink(service, view)
 
 
 @router.get("/sinks", tags=["sinks"], response_model_exclude_unset=True, **needs(Scope.SINKS_READ))
@@ -42,13 +42,13 @@ def list_sinks(
     caller: CallerParam, service: ServiceParam, limit: Limit = None, cursor: Cursor = None
 ) -> Listed[SinkAnswer]:
     page = service.sinks.list_views(caller.team_id, limit=limit, cursor=cursor)
-    shown = [show_sink(view) for view in page.items]
+    shown = [show_sink(service, view) for view in page.items]
     return listed(shown, limit=limit, cursor=cursor, next_cursor=page.next_cursor)
 
 
 @router.get("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_READ))
 def get_sink(sink: str, caller: CallerParam, service: ServiceParam) -> SinkAnswer:
-    return show_sink(service.sinks.get_view(caller.team_id, sink))
+    return show_sink(service, service.sinks.get_view(caller.team_id, sink))
 
 
 @router.patch("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))
@@ -61,7 +61,7 @@ def update_sink(
 ) -> SinkAnswer:
     """What is not given stays; backfills under way go on as they were frozen."""
     view = service.sinks.update(team_id=caller.team_id, id_or_name=sink, draft=body.to_draft())
-    return show_sink(view)
+    return show_sink(service, view)
 
 
 @router.delete("/sinks/{sink}", tags=["sinks"], **needs(Scope.SINKS_WRITE))

@@ -338,7 +338,7 @@ def _show_transfer(view: TransferView) -> TransferAnswer:
             data_source_id=database.name,
             service_name=view.source.title,
             service_provider=database.type,
-            settings=list(_settings(transfer)),
+            settings=list(settings_of(transfer)),
         ),
         notification_recipients=[
             NotificationRecipient(email=email) for email in extra.get("notification_recipients", [])
@@ -349,7 +349,7 @@ def _show_transfer(view: TransferView) -> TransferAnswer:
     )
 
 
-def _settings(transfer: Transfer) -> Iterator[TransferSettingAnswer]:
+def settings_of(transfer: Transfer) -> Iterator[TransferSettingAnswer]:
     for name in FIELDS:
         value = getattr(transfer, name)
         if name == "columns":

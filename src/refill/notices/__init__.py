@@ -1,0 +1,1 @@
+"""Telling people: stored events, delivered at least once, to whoever wishes to know."""
