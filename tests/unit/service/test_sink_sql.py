@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import Invalid
 from refill.domain.pipeline import Condition, Operator, SinkTable
 from refill.domain.table import Table
@@ -48,7 +48,7 @@ def sink(**fields: Any) -> Any:
 )
 def test_what_does_not_fit_the_table_is_refused(fields: dict[str, str], said: str) -> None:
     with pytest.raises(Invalid, match=said):
-        check_message(sink(**fields), get_connector("postgres"), get_connector("kafka"), (ORDERS,))
+        check_message(sink(**fields), load_connectors()["postgres"], load_connectors()["kafka"], (ORDERS,))
 
 
 def test_what_fits_is_taken() -> None:
@@ -58,7 +58,7 @@ def test_what_fits_is_taken() -> None:
         "filter_sql": "amount > 1 and details ->> 'kind' = 'a'",
         "enrichment": "select id from other where id = any(:keys)",
     }
-    check_message(sink(**fields), get_connector("postgres"), get_connector("kafka"), (ORDERS,))
+    check_message(sink(**fields), load_connectors()["postgres"], load_connectors()["kafka"], (ORDERS,))
 
 
 def test_the_pieces_become_one_select() -> None:
