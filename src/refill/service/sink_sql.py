@@ -29,7 +29,7 @@ def check_message(
     """That a path, a routing and an enrichment say something that this sink can do."""
     given = {"transform": sink.message_path, "routing": sink.routing, "enrichment": sink.enrichment}
     for field, text in given.items():
-        if text is not None and connector is not None and not connector.routes:
+        if text is not None and connector is not None and connector.routes is None:
             raise Invalid.of(field, f"{connector.title} takes rows, and this is about messages")
     for table in tables or (None,):
         _check_for(sink, source, connector, table)
@@ -45,7 +45,8 @@ def _check_for(
         from refill.guards import sink_sql
 
         if sink.routing is not None:
-            sink_sql.check_routing(sink.routing, columns, connector.routes if connector else ())
+            fields = (connector.routes if connector else None) or ()
+            sink_sql.check_routing(sink.routing, columns, fields)
             sink_sql.check_no_hidden(columns)
         if sink.filter_sql is not None:
             sink_sql.check_filter_sql(sink.filter_sql, columns)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -235,6 +236,29 @@ def test_a_webhooks_requests_follow_the_routing(receiver: Receiver) -> None:
     assert json.loads(first.body) == {"data": [0, 1]}
     assert (second.path, json.loads(second.body)) == ("/v1/b?x=1", {"data": [2]})
     assert first.headers["Idempotency-Key"] != second.headers["Idempotency-Key"]
+
+
+def test_the_messages_of_a_group_reach_a_webhook_in_their_order(receiver: Receiver) -> None:
+    """The first request takes longest: whoever did not wait for it would overtake it."""
+    slow = iter([0.3, 0.2, 0.1])
+
+    def answer(request: Any) -> Any:
+        time.sleep(next(slow, 0.0))
+        arrived.append(json.loads(request.body)["record"])
+        return 200, {}
+
+    arrived: list[dict[str, Any]] = []
+    receiver.answer = answer
+    rows = {"id": list(range(40)), "note": ["a", "b", "c", None] * 10}
+    write(
+        webhook(receiver, concurrency=4, batch=False),
+        pa.RecordBatch.from_pydict(rows),
+        group_columns=("note",),
+    )
+    for group in ("a", "b", "c", None):
+        ids = [record["id"] for record in arrived if record["note"] == group]
+        assert len(ids) == 10
+        assert ids == sorted(ids)
 
 
 @pytest.mark.parametrize(

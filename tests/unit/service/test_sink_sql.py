@@ -14,6 +14,7 @@ from refill.service.sink_sql import check_message, frozen_sql, group_columns
 from tests.contract.store.factories import make_sink
 from tests.specs import pg_column
 
+CONNECTORS = load_connectors()
 ORDERS = Table(
     schema_name="public",
     name="orders",
@@ -48,7 +49,7 @@ def sink(**fields: Any) -> Any:
 )
 def test_what_does_not_fit_the_table_is_refused(fields: dict[str, str], said: str) -> None:
     with pytest.raises(Invalid, match=said):
-        check_message(sink(**fields), load_connectors()["postgres"], load_connectors()["kafka"], (ORDERS,))
+        check_message(sink(**fields), CONNECTORS["postgres"], CONNECTORS["kafka"], (ORDERS,))
 
 
 def test_what_fits_is_taken() -> None:
@@ -58,7 +59,7 @@ def test_what_fits_is_taken() -> None:
         "filter_sql": "amount > 1 and details ->> 'kind' = 'a'",
         "enrichment": "select id from other where id = any(:keys)",
     }
-    check_message(sink(**fields), load_connectors()["postgres"], load_connectors()["kafka"], (ORDERS,))
+    check_message(sink(**fields), CONNECTORS["postgres"], CONNECTORS["kafka"], (ORDERS,))
 
 
 def test_the_pieces_become_one_select() -> None:

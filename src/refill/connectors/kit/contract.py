@@ -260,8 +260,8 @@ class Connector:
     target_of: Callable[[Any, str], tuple[object, ...]] | None = None
     # the option that names a place which a sink has for itself: a backfill replaces what is there
     alone_at: str | None = None
-    # what it takes are messages, and these say where each goes: the fields of a sink's routing
-    routes: tuple[str, ...] = ()
+    # the fields of a sink's routing, where each message goes; None: it takes rows, not messages
+    routes: tuple[str, ...] | None = None
     references: Mapping[str, Reference] = field(default_factory=dict)  # by the option's name
     former_types: tuple[str, ...] = ()  # what it was called before; still understood when sent
     default_batch_size: int = 1  # messages per request where a sink does not say

@@ -6,7 +6,7 @@ Importing this costs nothing: polars and pyarrow come with the first use.
 import json
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from refill.connectors.kit.contract import Job, Sink, Written
@@ -33,6 +33,16 @@ class Outgoing:
     def bare(self) -> bool:
         """Whether the messages do not say themselves what they are known by."""
         return self.messages.alone is not None
+
+    def only(self, which: "pl.Series") -> "Outgoing":
+        """Those of them for which it is true, in their order."""
+        return replace(
+            self,
+            values=self.values.filter(which),
+            keys=None if self.keys is None else self.keys.filter(which),
+            idempotency_keys=self.idempotency_keys.filter(which),
+            routes={name: texts.filter(which) for name, texts in self.routes.items()},
+        )
 
     def route(self, name: str) -> list[str | None] | None:
         """Where each goes; None in it, and without routing: where the sink sends them."""
