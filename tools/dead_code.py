@@ -65,9 +65,11 @@ class Allowed:
 
 ALLOWED = [
     Allowed("*", "variable", "model_config", "pydantic's own word"),
+    Allowed("api/config/*", "variable", "*", "fields of forms: pydantic fills and shows them"),
     Allowed("api/dialects/*", "variable", "*", "fields of forms: pydantic fills and shows them"),
     Allowed("api/dialects/*", "method", "model_parametrized_name", "pydantic calls it"),
     Allowed("api/document.py", "variable", "validation_errors", "a field of a form"),
+    Allowed("api/operations.py", "variable", "nodes", "a field of a form"),
     Allowed("cli/__main__.py", "module", "*", "python -m refill.cli"),
     Allowed("cli/demo/__init__.py", "function", "demo", "a command, found by its name"),
     Allowed("cli/options.py", "attribute", "__*__", "Typer reads them"),
@@ -78,6 +80,8 @@ ALLOWED = [
     Allowed("connectors/webhook/__init__.py", "variable", "http_endpoint", "an option"),
     Allowed("console/__init__.py", "module", "*", "a room that is still empty"),
     Allowed("domain/backfill.py", "variable", "OLDEST_FIRST", "a word of the API"),
+    Allowed("domain/notice.py", "variable", "WEBHOOK", "a word of the API"),
+    Allowed("store/records.py", "variable", "lag_seconds", "read by name, for /metrics"),
     Allowed("domain/backfill.py", "variable", "slices_*", "summed by name, for every state"),
     Allowed("packs/in_process.py", "class", "InProcessEngine", "docs/decisions/0008"),
     Allowed("packs/in_process.py", "module", "*", "docs/decisions/0008"),

@@ -46,7 +46,10 @@ class Settings(BaseSettings):
         default=8, ge=1, description="failures of a slice before it is given up"
     )
     rate_limit_per_hour: int = Field(
-        default=10_000, ge=1, le=10_000, description="requests per key and hour, at most 10000"
+        default=10_000,
+        ge=0,
+        le=10_000,
+        description="requests per key and hour, at most 10000; 0: no limit",
     )
     max_range_days: int = Field(
         default=3660, ge=1, description="longest range of dates of one backfill"

@@ -8,7 +8,7 @@ from refill.api.dialects import transfers
 from refill.api.document import install_document
 from refill.api.errors import install_error_handlers
 from refill.api.gate import Gate
-from refill.api.rate import RateLimiter
+from refill.api.rate import SHOWN_WITHOUT_LIMIT, RateLimiter
 from refill.api.route import KeptAnswers
 from refill.api.transport import Transport
 from refill.clock import Clock, system_clock
@@ -38,6 +38,6 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
     app.add_middleware(
         Transport,
         body_limit_bytes=settings.body_limit_bytes,
-        rate_limit=settings.rate_limit_per_hour,
+        rate_limit=settings.rate_limit_per_hour or SHOWN_WITHOUT_LIMIT,
     )
     return app

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 _HOUR_SECONDS = 3600
+SHOWN_WITHOUT_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class RateLimiter:
         self._used: dict[int, int] = {}
 
     def take(self, key_id: int, now: datetime) -> Allowance:
+        if self.limit == 0:  # none: what is shown is the most that a client may expect
+            return Allowance(SHOWN_WITHOUT_LIMIT, SHOWN_WITHOUT_LIMIT)
         seconds = int(now.timestamp())
         hour = seconds // _HOUR_SECONDS
         with self._lock:

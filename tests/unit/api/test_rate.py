@@ -25,3 +25,11 @@ def test_the_next_hour_begins_anew() -> None:
     limiter.take(1, NOON)
     assert limiter.take(1, NOON).retry_after_seconds == 3600
     assert limiter.take(1, NOON + timedelta(hours=1)).remaining == 0
+
+
+def test_no_limit_is_never_used_up() -> None:
+    limiter = RateLimiter(0)
+    for _ in range(3):
+        allowance = limiter.take(1, NOON)
+        assert allowance.retry_after_seconds is None
+        assert (allowance.limit, allowance.remaining) == (10_000, 10_000)

@@ -22,7 +22,7 @@ from refill.service.transfers import TransferDraft
 
 Text = Annotated[str, Field(min_length=1, max_length=255)]
 # a sink that no longer has one of these in its file no longer has it
-_DROPPED = {"filter": "none", "transform": "none"}
+_DROPPED = dict.fromkeys(("filter", "transform", "routing", "enrichment"), "none")
 _UNREAD = {"id", "inserted_at", "updated_at", "account_id"}
 
 
@@ -126,7 +126,7 @@ def _sink(entry: SinkEntry) -> Wish:
     if complete.tables is not None:
         given["tables"] = [table.model_dump(mode="json") for table in complete.tables]
     given["destination"] = entry.destination.model_dump(mode="json")
-    given = {name: value for name, value in given.items() if value is not None}
+    given = plain_sink(given)
     return Wish(
         name=entry.name, given=given, draft=complete.to_draft(), once=entry.initial() or None
     )
@@ -152,6 +152,21 @@ def _transfer(entry: TransferEntry) -> Wish:
     given["settings"] = plain_settings(entry.settings)
     given["schedule"] = [each.model_dump(exclude_none=True) for each in entry.schedule]
     return Wish(name=entry.name, given=given, draft=draft)
+
+
+def plain_sink(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is null, which is the same as left out; annotations are the user's own."""
+    return {
+        name: value if name == "annotations" else _without_nulls(value)
+        for name, value in entry.items()
+        if value is not None
+    }
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

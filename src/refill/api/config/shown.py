@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from refill.api.config.entries import plain_settings
+from refill.api.config.entries import plain_settings, plain_sink
 from refill.api.dialects.sinks.databases import show_database
 from refill.api.dialects.sinks.endpoints import show_endpoint
 from refill.api.dialects.sinks.sink_forms import show_sink
@@ -51,9 +51,7 @@ def _endpoint(service: Service, endpoint: HttpEndpoint) -> dict[str, Any]:
 
 
 def _sink(service: Service, view: SinkView) -> dict[str, Any]:
-    form = show_sink(service, view).model_dump(mode="json")
-    form["destination"] = {k: v for k, v in form["destination"].items() if v is not None}
-    return {name: value for name, value in form.items() if value is not None}
+    return plain_sink(show_sink(service, view).model_dump(mode="json"))
 
 
 def _destination(service: Service, destination: Destination) -> dict[str, Any]:
