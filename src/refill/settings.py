@@ -52,6 +52,14 @@ class Settings(BaseSettings):
         default=3660, ge=1, description="longest range of dates of one backfill"
     )
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, description="largest request body")
+    probe_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="how long a request waits for a database or destination that it asks",
+    )
+    probes_per_team: int = Field(
+        default=4, ge=1, description="systems of one team that are asked at once"
+    )
     retention_days: int = Field(
         default=90, ge=1, description="how long slices of ended backfills are kept"
     )

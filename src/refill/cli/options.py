@@ -23,6 +23,8 @@ API = (
     "rate_limit_per_hour",
     "max_range_days",
     "body_limit_bytes",
+    "probe_seconds",
+    "probes_per_team",
     "allow_private_hosts",
     *LOGS,
 )

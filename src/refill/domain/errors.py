@@ -116,7 +116,7 @@ class Forbidden(RefillError):
 
 
 class RateLimited(RefillError):
-    """The key used up its requests of this hour."""
+    """The key used up its requests of this hour, or its team asks too many systems at once."""
 
     code = "rate_limited"
 

@@ -9,7 +9,7 @@ from refill.connectors.kit.contract import Context, Source
 from refill.connectors.postgres import bounds as sizes
 from refill.connectors.postgres import catalogue, frozen
 from refill.connectors.postgres import read as sql
-from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
+from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect, cut
 from refill.connectors.postgres.errors import translate
 from refill.connectors.postgres.native import NativeType, Pages, make_column
 from refill.connectors.postgres.options import PostgresOptions
@@ -44,6 +44,7 @@ class PostgresSource(Source):
         self._arrow: ArrowSession | None = None
         self._open_stream: ArrowStream | None = None
         self._holder: Any = None
+        self._asked: Any = None  # the catalogue's session, while it is open
 
     def test(self) -> None:
         where = f"{self._options.hostname}:{self._options.port}/{self._options.database}"
@@ -132,6 +133,9 @@ class PostgresSource(Source):
         return str(found[0])
 
     def close(self) -> None:
+        """From another thread, too: what waits there for a server that says nothing comes back."""
+        if (asked := self._asked) is not None:
+            cut(asked)
         self._drop_arrow()
         self._drop_holder()
 
@@ -146,11 +150,14 @@ class PostgresSource(Source):
                     connect_timeout_seconds=min(seconds, 10.0),
                 )
             ) as connection:
+                self._asked = connection
                 yield connection
         except RefillError:
             raise
         except Exception as exc:
             raise translate(exc, doing) from exc
+        finally:
+            self._asked = None
 
     @contextmanager
     def _stream(
