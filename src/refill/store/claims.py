@@ -14,7 +14,8 @@ from refill.store import changes
 from refill.store.part import Part
 from refill.store.records import ClaimedSlice, Pack, PackLimits
 from refill.store.rows import backfill_of, dicts, slice_of, to_datetime
-from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, tallies, targets
+from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, tallies, targets, teams
+from refill.store.turns import in_turn
 
 HISTORY_EVERY = 4  # of so many claims, one goes to history before schedules
 UNKNOWN_ROWS = 1_000  # what a slice without an estimate counts for
@@ -35,7 +36,8 @@ class Claims(Part):
             turn = connection.execute(_TURN).scalar_one()
             query = _CANDIDATES[turn % HISTORY_EVERY == HISTORY_EVERY - 1]
             now = {"now": self._backend.now(connection)}
-            candidates = list(connection.execute(query, now).scalars())
+            found = connection.execute(query, now).all()
+            candidates = [row.id for row in in_turn(connection, found, limits.weights)]
         # First those that nobody holds at this moment; then the others, waiting for each: a
         # backfill whose row is held by a finish for a millisecond must not look as if it had none.
         for waits in (False, True):
@@ -123,6 +125,9 @@ class Claims(Part):
         connection.execute(
             tallies.update().where(tallies.c.name == "claims").values(value=tallies.c.value + 1)
         )
+        connection.execute(
+            teams.update().where(teams.c.id == backfill.team_id).values(claimed_at=now)
+        )
         return Pack(
             id=leased["pack"],
             backfill=dataclasses.replace(
@@ -162,7 +167,8 @@ def _candidates(history_first: bool) -> Any:
     )
     first, second = (1, 0) if history_first else (0, 1)
     return (
-        sa.select(backfills.c.id)
+        sa.select(backfills.c.id, backfills.c.team_id, teams.c.claimed_at)
+        .join(teams, teams.c.id == backfills.c.team_id)
         .where(
             _RUNS,
             ~WAITS_FOR_SINK,

@@ -208,8 +208,11 @@ class WorkStore(Protocol):
 
     def now(self) -> datetime: ...
 
-    def claim_plan(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
-        """A CREATED backfill that nobody plans, whose `not_before` has come."""
+    def claim_plan(
+        self, worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
+        """A CREATED backfill that nobody plans, whose `not_before` has come; of the team that has
+        the fewest in work, and of none of `but_teams`."""
 
     def save_plan(
         self,
@@ -225,12 +228,16 @@ class WorkStore(Protocol):
         when the backfill was submitted (its table had no columns then)."""
 
     def claim_pack(self, worker: str, limits: PackLimits, lease_seconds: float) -> Pack | None:
-        """Slices of one backfill, in order, each with a new attempt. Schedules go before history,
-        yet every fourth claim is history's turn; among equals, whoever waited longest. Passes over
+        """Slices of one backfill, in order, each with a new attempt. Teams take turns: first the
+        one that has the fewest packs running, by its weight. Within a team schedules go before
+        history, yet every fourth claim is history's turn; among equals, whoever waited longest.
+        Passes over
         paused backfills, `max_concurrent` reached, and targets where a slice of another backfill
         still runs. The first claim makes the backfill RUNNING."""
 
-    def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+    def claim_seal(
+        self, worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
         """A backfill that `seals`, all of whose slices are completed, and that has not ended. One
         that is paused too: there is nothing left that could wait."""
 

@@ -91,6 +91,7 @@ class PackLimits:
     max_slices: int = 256
     max_rows: int = 250_000
     slots: int = 2
+    weights: Mapping[int, float] = field(default_factory=dict)  # of teams; 1 where none is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

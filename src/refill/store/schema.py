@@ -9,7 +9,7 @@ from refill.domain.errors import Misconfigured
 from refill.store.backend import Backend
 from refill.store.tables import tallies, teams, users
 
-HEAD = "0004"
+HEAD = "0005"
 LOCK = 0x7265_6669_6C6C  # the advisory lock that migrating processes queue for
 
 
