@@ -39,11 +39,20 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None, ge=1, description="packs run side by side; default one per core"
     )
+    team_weights: str = Field(
+        default="",
+        description="shares of teams in the slots, 1 where none is given: 7=2,9=0.5",
+    )
     lease_seconds: float = Field(
         default=30.0, gt=0, description="how long a claim lasts without a heartbeat"
     )
     max_failures: int = Field(
         default=8, ge=1, description="failures of a slice before it is given up"
+    )
+    stall_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        description="how long a plan, a slice or a last step may go on without progress",
     )
     rate_limit_per_hour: int = Field(
         default=10_000, ge=1, le=10_000, description="requests per key and hour, at most 10000"
@@ -81,6 +90,16 @@ class Settings(BaseSettings):
     def _in_capitals(cls, level: object) -> object:
         return level.upper() if isinstance(level, str) else level
 
+    @field_validator("team_weights")
+    @classmethod
+    def _are_weights(cls, text: str) -> str:
+        read_weights(text)
+        return text
+
+    @property
+    def weights(self) -> dict[int, float]:
+        return read_weights(self.team_weights)
+
     @property
     def home_path(self) -> Path:
         return self.home.expanduser().absolute()
@@ -88,6 +107,20 @@ class Settings(BaseSettings):
     @property
     def files_path(self) -> Path:
         return (self.files_root or self.home_path / "files").expanduser().absolute()
+
+
+def read_weights(text: str) -> dict[int, float]:
+    """`7=2,9=0.5`: team and weight."""
+    weights: dict[int, float] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        team, _, weight = part.partition("=")
+        try:
+            weights[int(team)] = float(weight)
+        except ValueError:
+            weights[0] = 0.0
+        if not all(0 < each < 1e6 for each in weights.values()):
+            raise ValueError(f"{part!r} is no team=weight with a weight above 0")
+    return weights
 
 
 class ClientSettings(BaseSettings):

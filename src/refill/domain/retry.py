@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, replace
 
-from refill.domain.errors import EngineUnavailable, StoreBusy, Superseded
+from refill.domain.errors import EngineUnavailable, Stalled, StoreBusy, Superseded
 from refill.domain.slice import Fault
 
 WORKER_LOST = Fault(
@@ -13,6 +13,8 @@ WORKER_LOST = Fault(
 )
 # codes of faults that no source and no sink is to blame for
 OUR_FAULTS = frozenset({WORKER_LOST.code, StoreBusy.code, EngineUnavailable.code, Superseded.code})
+# each try of what stands still holds a slot for minutes
+STALLS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,10 @@ class RetryPolicy:
         return max(wait, min(fault.retry_after_seconds or 0.0, self.longest_asked_seconds))
 
     def _limit(self, fault: Fault) -> int:
+        most = self._most(fault)
+        return min(most, STALLS) if fault.code == Stalled.code else most
+
+    def _most(self, fault: Fault) -> int:
         if self.max_retries is None:
             return self.max_failures
         if fault.code in OUR_FAULTS:

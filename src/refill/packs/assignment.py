@@ -23,6 +23,7 @@ class Assignment:
     tickets: tuple[Ticket, ...]
     seconds_budget: float = 5.0  # no slice is begun after that
     max_rows_per_second: int | None = None
+    stall_seconds: float = 300.0  # without a batch, and a slice is ended
     # called inside the task with "mid_read" and "mid_write" and the slice's id: for fault tests
     on_step: Callable[[str, int], None] | None = None
 

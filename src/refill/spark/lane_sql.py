@@ -20,9 +20,11 @@ from refill.packs.assignment import Assignment
 from refill.packs.faults import failure, fault_of, without_work
 from refill.packs.filter import Filter
 from refill.packs.flow import Flow, Throttle
+from refill.packs.pack_pool import PackPool
 from refill.packs.pool import sink_of, source_of
 from refill.packs.receipts import receipt_of
 from refill.packs.run import OPEN
+from refill.packs.watch import Watch, end_process
 from refill.spark.frames import conform, from_spark, spark_safe, to_spark
 from refill.spark.lane_fused import RECEIPT_SCHEMA, is_second_run, pickled, receipts_to_batch
 from refill.spark.session import SparkLink
@@ -130,11 +132,16 @@ class ReadTask:
         for _ in batches:
             pass
         assignment, source, ticket, schema = pickle.loads(self._payload)
+        lent = PackPool(OPEN)
+        watch = Watch(assignment.stall_seconds, end=end_process)
         try:
-            with source_of(OPEN, source, assignment.source_options, assignment.context) as reading:
-                yield from _read(assignment, reading.get(), ticket, schema)
+            with (
+                watch.over(lent.cut),
+                source_of(lent, source, assignment.source_options, assignment.context) as reading,
+            ):
+                yield from _read(assignment, reading.get(), ticket, schema, watch)
         except Exception as exc:
-            text = b64encode(fault_of(exc).model_dump_json().encode()).decode()
+            text = b64encode(fault_of(watch.verdict(exc)).model_dump_json().encode()).decode()
             raise RuntimeError(f"refill-fault:{text}:") from exc
 
 
@@ -151,9 +158,14 @@ class WriteTask:
         if is_second_run():
             yield receipts_to_batch([without_work(ticket, Outcome.SUPERSEDED)])
             return
-        flow = Flow(conform(batch, schema) for batch in batches)
+        lent = PackPool(OPEN)
+        watch = Watch(assignment.stall_seconds, end=end_process)
+        flow = Flow((conform(batch, schema) for batch in batches), check=watch.beat)
         try:
-            with sink_of(OPEN, sink, assignment.sink_options, assignment.context) as writing:
+            with (
+                watch.over(lent.cut),
+                sink_of(lent, sink, assignment.sink_options, assignment.context) as writing,
+            ):
                 written = writing.get().write(assignment.job, ticket, schema, iter(flow))
             receipt = receipt_of(
                 ticket,
@@ -165,7 +177,7 @@ class WriteTask:
                 source_ended=flow.ended,
             )
         except Exception as exc:
-            receipt = failure(ticket, exc)
+            receipt = failure(ticket, watch.verdict(exc))
         for _ in batches:  # Spark waits until its data is taken
             pass
         yield receipts_to_batch([receipt])
@@ -268,13 +280,14 @@ def _read_frame(
 
 
 def _read(
-    assignment: Assignment, source: Any, ticket: Ticket, schema: pa.Schema
+    assignment: Assignment, source: Any, ticket: Ticket, schema: pa.Schema, watch: Watch
 ) -> Iterator[pa.RecordBatch]:
     spec = assignment.job.spec
     safe = spark_safe(schema)
     keep = Filter(spec.filter, schema) if spec.filter else None
     throttle = Throttle(assignment.max_rows_per_second) if assignment.max_rows_per_second else None
-    for batch in Flow(source.read(spec.read, ticket.extent), throttle=throttle):
+    batches = source.read(spec.read, ticket.extent)
+    for batch in Flow(batches, throttle=throttle, check=watch.beat):
         converted = conform(batch, safe)
         # dropped rows go along, marked, so that Spark counts them as read
         yield converted if keep is None else converted.append_column(_KEPT, keep.mask(batch))

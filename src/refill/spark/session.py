@@ -55,6 +55,9 @@ class SparkLink(Protocol):
     def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
         """What an observation beneath a view has seen, once the frame over it was collected."""
 
+    def progress(self, tag: str) -> int | None:
+        """What the jobs of the tag have moved inside the JVM so far; None: nobody can tell."""
+
     def note(self, exc: Exception) -> None:
         """Looks at a job's error: does it say that this session is gone for good?"""
 
@@ -89,6 +92,16 @@ class ClassicLink:
     def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
         return observation.get
 
+    def progress(self, tag: str) -> int | None:
+        scala: Any = self.session.sparkContext._jsc.sc()
+        tracker, store = scala.statusTracker(), scala.statusStore()
+        moved = 0
+        for job in tracker.getJobIdsForTag(tag):
+            moved += 1
+            for stage in store.job(job).stageIds().mkString(",").split(","):
+                moved += _moved(store, int(stage)) if stage else 0
+        return moved
+
     def note(self, exc: Exception) -> None:
         """The JVM is our child: `alive` asks the process itself."""
 
@@ -120,6 +133,17 @@ class ClassicLink:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _moved(store: Any, stage: int) -> int:
+    """Rows that went through a stage, as the executors' heartbeats tell; 0: it has not begun."""
+    try:
+        data = store.lastStageAttempt(stage)
+    except Exception:  # py4j's own form of the JVM's "no such element"
+        return 0
+    return int(
+        data.shuffleReadRecords() + data.shuffleWriteRecords() + 1_000 * data.numCompleteTasks()
+    )
 
 
 class ConnectLink:
@@ -156,6 +180,9 @@ class ConnectLink:
             if name == observation._name:
                 return dict(values)
         return {}
+
+    def progress(self, tag: str) -> int | None:
+        return None  # the server keeps it to itself
 
     def note(self, exc: Exception) -> None:
         if _SESSION_LOST.search(str(exc)):

@@ -35,6 +35,7 @@ def assign(
     ends: Ends,
     tickets: Sequence[Ticket],
     *,
+    stall_seconds: float,
     on_step: Callable[[str, int], None] | None = None,
 ) -> Assignment:
     return Assignment(
@@ -48,6 +49,7 @@ def assign(
         tickets=tuple(tickets),
         seconds_budget=PACK_SECONDS,
         max_rows_per_second=pack.backfill.spec.max_rows_per_second,
+        stall_seconds=stall_seconds,
         on_step=on_step,
     )
 

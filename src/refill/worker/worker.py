@@ -16,7 +16,7 @@ from refill.domain.errors import EngineUnavailable, RefillError, StoreBusy
 from refill.domain.retry import RetryPolicy
 from refill.logs import about
 from refill.packs.engine import Engine
-from refill.packs.pool import Pool
+from refill.packs.pack_pool import ThreadPool
 from refill.planning.plan import PlanSettings
 from refill.settings import Settings
 from refill.store.port import Store
@@ -24,7 +24,7 @@ from refill.store.records import BackfillClaim, PackLimits
 from refill.worker.claim_runner import Claim, ClaimRunner
 from refill.worker.ends import EndsFinder
 from refill.worker.housekeeping import Housekeeping
-from refill.worker.in_flight import InFlight
+from refill.worker.in_flight import InFlight, PackInFlight
 from refill.worker.lease_keeper import LeaseKeeper
 from refill.worker.pack_runner import PackRunner
 from refill.worker.planner import Planner
@@ -33,6 +33,7 @@ from refill.worker.reconciler import Reconciler
 from refill.worker.sealer import Sealer
 from refill.worker.single_worker import only_worker
 from refill.worker.snapshots import Snapshots
+from refill.worker.stalls import Stalls
 from refill.worker.store_retry import retry_store
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class Worker:
         self._on_task_step = on_task_step
         self._policy = RetryPolicy(max_failures=settings.max_failures)
         self._in_flight = InFlight()
-        self._pool = Pool()
+        self._pool = ThreadPool()
         self._snapshots = Snapshots()
         self._stopping = threading.Event()  # nothing more is claimed
         self._ended = threading.Event()  # the leases are not kept any longer
@@ -146,6 +147,7 @@ class Worker:
             prepared=prepared,
             in_flight=self._in_flight,
             policy=self._policy,
+            stall_seconds=self._settings.stall_seconds,
             abandoned=self._abandoned,
             on_sealable=self._sealable.set,
             on_step=self._on_step,
@@ -177,12 +179,22 @@ class Worker:
         seals = self._claim_runner(
             "seal", self._store.claim_seal, lambda claim: self._seal(sealer, claim)
         )
-        limits = PackLimits(slots=slots)
+        limits = PackLimits(slots=slots, weights=self._settings.weights)
+        stalls = Stalls(
+            self._store,
+            self._engine,
+            self._in_flight,
+            self._pool,
+            self._policy,
+            stall_seconds=self._settings.stall_seconds,
+            on_abandoned=lambda held: self._replace_slot(held, runner, limits),
+        )
         jobs: list[tuple[str, Callable[[], None]]] = [
             *((f"slot-{n}", lambda: self._run_slot(runner, limits)) for n in range(slots)),
             ("planner", lambda: self._run_claims(plans, self._stopping, IDLE_SECONDS)),
             ("sealer", lambda: self._run_claims(seals, self._sealable, SEAL_LOOK_SECONDS)),
             ("leases", lambda: leases.run(self._ended)),
+            ("stalls", lambda: stalls.run(self._ended)),
             ("housekeeping", lambda: housekeeping.run(self._stopping)),
             ("reconciler", lambda: reconciler.run(self._stopping)),
         ]
@@ -200,6 +212,7 @@ class Worker:
             policy=self._policy,
             worker=self.name,
             lease_seconds=self._settings.lease_seconds,
+            stall_seconds=self._settings.stall_seconds,
             abandoned=self._abandoned,
         )
 
@@ -227,6 +240,14 @@ class Worker:
     def _stored(self, call: Callable[[], T]) -> T:
         return retry_store(call, abandoned=self._abandoned)
 
+    def _replace_slot(self, held: PackInFlight, runner: PackRunner, limits: PackLimits) -> None:
+        """A slot whose pack cannot be ended is given up; another one takes its place."""
+        if self._stopping.is_set():
+            return
+        threading.Thread(
+            target=self._run_slot, args=(runner, limits), name="slot-again", daemon=True
+        ).start()
+
     def _run_slot(self, runner: PackRunner, limits: PackLimits) -> None:
         backoff = IDLE_SECONDS
         while not self._stopping.is_set():
@@ -242,6 +263,8 @@ class Worker:
                         continue
                     held = self._in_flight.add_pack(pack)
                 runner.run(held)
+                if held.abandoned:
+                    return  # another slot took this one's place
                 self._wake.set()
                 backoff = IDLE_SECONDS
             except Exception as exc:

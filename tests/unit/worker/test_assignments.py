@@ -26,7 +26,7 @@ ENDS = Ends(
 @pytest.mark.parametrize(("rejected", "left"), [(0, 5), (3, 2), (5, 0), (9, 0)])
 def test_a_pack_may_reject_what_its_backfill_has_left(rejected: int, left: int) -> None:
     pack = Pack(id="p", backfill=_backfill(max_rejects=5), rows_rejected=rejected, slices=())
-    assert assign(pack, ENDS, []).job.spec.max_rejects == left
+    assert assign(pack, ENDS, [], stall_seconds=300.0).job.spec.max_rejects == left
 
 
 def _backfill(max_rejects: int) -> Backfill:

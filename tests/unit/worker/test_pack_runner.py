@@ -130,6 +130,7 @@ def test_what_could_not_be_published_was_not_delivered(
         prepared=prepared,
         in_flight=held,
         policy=RetryPolicy(),
+        stall_seconds=300.0,
         abandoned=threading.Event(),
         on_sealable=lambda: None,
         on_step=lambda step: None,

@@ -1,5 +1,6 @@
 """PostgreSQL as a source: the catalogue by psycopg, the rows by ADBC."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, timedelta
@@ -45,6 +46,7 @@ class PostgresSource(Source):
         self._open_stream: ArrowStream | None = None
         self._holder: Any = None
         self._asked: Any = None  # the catalogue's session, while it is open
+        self._reader: int | None = None  # the thread that waits for rows
 
     def test(self) -> None:
         where = f"{self._options.hostname}:{self._options.port}/{self._options.database}"
@@ -136,6 +138,11 @@ class PostgresSource(Source):
         """From another thread, too: what waits there for a server that says nothing comes back."""
         if (asked := self._asked) is not None:
             cut(asked)
+        if self._reader not in (None, threading.get_ident()):
+            # the driver is not to be closed under the hands of who reads: the query is cancelled
+            if (arrow := self._arrow) is not None:
+                _quietly(arrow.cancel)
+            return
         self._drop_arrow()
         self._drop_holder()
 
@@ -168,6 +175,7 @@ class PostgresSource(Source):
         doing = f"read {read.name}"
         stream: ArrowStream | None = None
         done = False
+        self._reader = threading.get_ident()
         try:
             stream = self._open_stream = self._start(query, snapshot)
             converter.check(stream.reader.schema)
@@ -181,6 +189,7 @@ class PostgresSource(Source):
         except Exception as exc:
             raise translate(exc, doing) from exc
         finally:
+            self._reader = None
             # one that was closed with its connection meanwhile has nothing left to end
             if stream is None or stream is self._open_stream:
                 if done:
