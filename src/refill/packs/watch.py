@@ -32,7 +32,7 @@ class Watch:
         self.stalled = False
         self._end = end
         self._pulse = pulse
-        self._let_go_seconds = let_go_seconds
+        self._let_go_seconds = min(let_go_seconds, seconds)
         self._over = threading.Event()
 
     def beat(self) -> None:

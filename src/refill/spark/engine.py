@@ -12,12 +12,13 @@ from refill.domain.errors import EngineUnavailable, Misconfigured, RefillError, 
 from refill.domain.slice import Receipt
 from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
+from refill.packs.watch import stalled
 from refill.settings import Settings
 from refill.spark.analysis import Analysis, Overdue
 from refill.spark.lane_fused import run_fused
 from refill.spark.lane_sql import SqlLane
 from refill.spark.session import SparkLink, ignore_pandas_warning, open_link
-from refill.spark.tracebacks import missing_in
+from refill.spark.tracebacks import missing_in, process_ended
 from refill.spark.warm_up import WarmUp
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class SparkEngine:
 
     def run(self, assignment: Assignment) -> list[Receipt]:
         link = self._linked()
+        began = time.monotonic()
         ignore_pandas_warning()
         source, sink = (
             self._connector(assignment.source_type),
@@ -90,6 +92,14 @@ class SparkEngine:
             )
             if (missing := missing_in(str(exc))) is not None:
                 raise missing from exc
+            if process_ended(str(exc)):
+                # the task's own watch ended it, where it had the time to
+                if time.monotonic() - began > assignment.stall_seconds:
+                    raise stalled(assignment.stall_seconds) from exc
+                raise EngineUnavailable(
+                    f"The process that ran {len(assignment.tickets)} slices ended, most likely for "
+                    "want of memory; they are tried again."
+                ) from exc
             raise EngineUnavailable(
                 f"Spark lost the work on {len(assignment.tickets)} slices; they are tried again."
             ) from exc
