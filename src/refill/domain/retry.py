@@ -11,6 +11,12 @@ WORKER_LOST = Fault(
     message="The worker that ran it stopped answering; if it repeats, see its log and memory.",
     transient=True,
 )
+ENGINE_KILLED = Fault(
+    code="engine_killed",
+    message="Spark ended each time that it ran this, the last time with nothing beside it; see how "
+    "much memory its rows and its SQL need.",
+    transient=False,
+)
 # codes of faults that no source and no sink is to blame for
 OUR_FAULTS = frozenset({WORKER_LOST.code, StoreBusy.code, EngineUnavailable.code, Superseded.code})
 # each try of what stands still holds a slot for minutes

@@ -274,6 +274,13 @@ class WorkStore(Protocol):
         counters frozen, unless it is to be sealed. The rejects are stored with it; a slice's
         earlier ones go."""
 
+    def any_quarantined(self) -> bool:
+        """Whether a slice waits for a claim `alone`: it ran at two deaths of an engine."""
+
+    def suspect_slices(self, held: Collection[tuple[int, int]], policy: RetryPolicy) -> int:
+        """What ran when an engine died: pending again without a failure; what ran alone then has
+        failed."""
+
     def release_slices(self, held: Collection[tuple[int, int]]) -> int:
         """A clean stop: pending again, nothing added to `failures`."""
 

@@ -219,6 +219,8 @@ WAITS_FOR_SINK = exists().where(
     sinks.c.id == backfills.c.pipeline_id, sinks.c.status != literal_column("'active'")
 )
 
+QUARANTINED = 2  # a slice that ran at so many deaths of an engine runs alone
+
 # Present while the backfill is active: its primary key keeps two from covering the same.
 holds = Table(
     "holds",

@@ -19,6 +19,7 @@ class PackInFlight:
     moved: int | None = None  # the engine's word on its progress
     moved_at: float = field(default_factory=time.monotonic)
     stalled: bool = False  # it made no progress and is to fail
+    engine_died: bool = False  # under it, or beside it
     cut_at: float | None = None  # when it was told to end
     abandoned: bool = False  # it did not; its slices went on without it
 

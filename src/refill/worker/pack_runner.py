@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from refill.connectors.kit.contract import Job, Sink
@@ -24,6 +25,8 @@ from refill.worker.prepared import Prepared
 from refill.worker.store_retry import retry_store
 
 log = logging.getLogger(__name__)
+
+DYING_SECONDS = 1.0
 
 
 class PackRunner:
@@ -65,6 +68,9 @@ class PackRunner:
             receipts = self._execute(held)
             if held.abandoned:
                 return None  # somebody else has told the store
+            if held.engine_died:
+                self._suspect(held)
+                return None
             if held.given_up:
                 self._release(held)
                 return None
@@ -86,6 +92,9 @@ class PackRunner:
                     ticket.model_copy(update={"staging": place})
                     for ticket, place in zip(tickets, places, strict=True)
                 ]
+                if not self._engine.alive():
+                    held.given_up = True  # it died before this began: nothing is to blame
+                    return []
                 held.move("run")
                 receipts = self._engine.run(
                     assign(
@@ -104,6 +113,7 @@ class PackRunner:
                 self._on_step("after_publish_before_finish")
                 return published
         except (Exception, PackCancelled) as exc:
+            held.engine_died |= held.stage == "run" and self._lost_engine(exc)
             error = stalled(self._stall_seconds) if held.stalled else _said(exc)
             if not held.given_up and not held.abandoned:
                 log.warning(
@@ -153,6 +163,27 @@ class PackRunner:
             self._on_sealable()
         _tell(backfill, receipts, finished)
         return finished
+
+    def _lost_engine(self, exc: BaseException) -> bool:
+        """A JVM's end is felt before it shows: the process is gone a moment after its socket."""
+        if not isinstance(exc, EngineUnavailable):
+            return False
+        deadline = time.monotonic() + DYING_SECONDS
+        while self._engine.alive():
+            if time.monotonic() >= deadline or self._abandoned.wait(0.05):
+                return False
+        return True
+
+    def _suspect(self, held: PackInFlight) -> None:
+        count = retry_store(
+            lambda: self._store.suspect_slices(held.leases, self._policy),
+            abandoned=self._abandoned,
+        )
+        log.warning(
+            "%d slices ran when the engine died",
+            count,
+            extra=about("suspected", held.pack.backfill),
+        )
 
     def _release(self, held: PackInFlight) -> None:
         count = retry_store(

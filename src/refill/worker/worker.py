@@ -20,7 +20,7 @@ from refill.packs.pack_pool import ThreadPool
 from refill.planning.plan import PlanSettings
 from refill.settings import Settings
 from refill.store.port import Store
-from refill.store.records import BackfillClaim, PackLimits
+from refill.store.records import BackfillClaim, Pack, PackLimits
 from refill.worker.claim_runner import Claim, ClaimRunner
 from refill.worker.ends import EndsFinder
 from refill.worker.housekeeping import Housekeeping
@@ -29,6 +29,7 @@ from refill.worker.lease_keeper import LeaseKeeper
 from refill.worker.pack_runner import PackRunner
 from refill.worker.planner import Planner
 from refill.worker.prepared import Prepared
+from refill.worker.quarantine import Quarantine
 from refill.worker.reconciler import Reconciler
 from refill.worker.sealer import Sealer
 from refill.worker.single_worker import only_worker
@@ -77,6 +78,13 @@ class Worker:
         self._ended = threading.Event()  # the leases are not kept any longer
         self._abandoned = threading.Event()  # the store is not insisted on any longer
         self._claiming = threading.Lock()
+        self._quarantine = Quarantine(
+            store,
+            self._in_flight,
+            worker=self.name,
+            lease_seconds=settings.lease_seconds,
+            stopping=self._stopping,
+        )
         self._wake = threading.Event()  # there is something to claim
         self._sealable = threading.Event()  # a backfill's last slice was finished
         self.ready = threading.Event()  # Spark is warm and packs are claimed
@@ -119,7 +127,7 @@ class Worker:
         slot_threads = [thread for thread in threads if thread.name.startswith("slot-")]
         claimers = [thread for thread in threads if thread.name in ("planner", "sealer")]
         grace_seconds = LET_GO_SECONDS if lost else self._settings.grace_seconds
-        self._drain(slot_threads, claimers, grace_seconds)
+        self._drain(slot_threads, claimers, grace_seconds, lost)
         self._ended.set()
         for thread in threads:
             thread.join(2.0)
@@ -256,7 +264,7 @@ class Worker:
                 with self._claiming:
                     if self._stopping.is_set():
                         return
-                    pack = self._store.claim_pack(self.name, limits, self._settings.lease_seconds)
+                    pack = self._claim_pack(limits)
                     if pack is None:
                         self._wake.wait(IDLE_SECONDS)
                         self._wake.clear()
@@ -271,6 +279,13 @@ class Worker:
                 self._tell(exc, "slot")
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
+
+    def _claim_pack(self, limits: PackLimits) -> Pack | None:
+        if not self._engine.alive() or any(each.pack.alone for each in self._in_flight.packs()):
+            return None
+        return self._quarantine.claim(limits) or self._store.claim_pack(
+            self.name, limits, self._settings.lease_seconds
+        )
 
     def _run_claims(self, claims: ClaimRunner, wake: threading.Event, idle_seconds: float) -> None:
         """Looks when it is woken, and now and then by itself: what another process made, or a
@@ -293,6 +308,7 @@ class Worker:
         slots: list[threading.Thread],
         claimers: list[threading.Thread],
         grace_seconds: float,
+        lost: bool,
     ) -> None:
         """Running packs may end by themselves, for a while; then they are cut short and their
         slices handed back, with no failure counted."""
@@ -302,6 +318,7 @@ class Worker:
         for held in self._in_flight.packs():
             if not held.finishing:
                 held.given_up = True
+                held.engine_died |= lost and held.stage == "run"
                 self._cancel(held.pack.id)
         for thread in claimers:
             # one that is just asking the store may still be given a claim
@@ -311,11 +328,14 @@ class Worker:
         for thread in slots:
             thread.join(LET_GO_SECONDS)
         self._abandoned.set()
-        left = [lease for held in self._in_flight.packs() for lease in held.leases]
+        left = self._in_flight.packs()
         if left:
             # Spark did not let go of them in time; the fences hold whatever they still do
+            died = [lease for held in left if held.engine_died for lease in held.leases]
+            others = [lease for held in left if not held.engine_died for lease in held.leases]
             try:
-                self._store.release_slices(left)
+                self._store.suspect_slices(died, self._policy)
+                self._store.release_slices(others)
             except StoreBusy as exc:
                 log.warning("not released: %s", exc.message, extra={"action": "release_failed"})
 
