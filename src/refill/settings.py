@@ -55,7 +55,13 @@ class Settings(BaseSettings):
         description="how long a plan, a slice or a last step may go on without progress",
     )
     rate_limit_per_hour: int = Field(
-        default=10_000, ge=1, le=10_000, description="requests per key and hour, at most 10000"
+        default=10_000, ge=0, le=10_000, description="requests per key and hour; 0: no limit"
+    )
+    wrong_keys_per_hour: int = Field(
+        default=1_000, ge=0, description="wrong keys per address and hour; 0: no limit"
+    )
+    body_seconds: float = Field(
+        default=30.0, gt=0, description="how long a request's body may take to arrive"
     )
     max_range_days: int = Field(
         default=3660, ge=1, description="longest range of dates of one backfill"

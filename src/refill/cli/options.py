@@ -21,6 +21,8 @@ API = (
     "port",
     "files_root",
     "rate_limit_per_hour",
+    "wrong_keys_per_hour",
+    "body_seconds",
     "max_range_days",
     "body_limit_bytes",
     "probe_seconds",

@@ -56,6 +56,10 @@ class Access:
         )
         return MintedKey(key=key, token=token)
 
+    def use(self, counted: str, hour: int, count: int) -> int:
+        """How many were used in that hour before these, by all processes that share the store."""
+        return self._store.count_use(counted, hour, count)
+
     def authenticate(self, authorization: str | None) -> Caller:
         """Who is behind an Authorization header; each way to fail has a reason of its own."""
         if not authorization:

@@ -55,6 +55,8 @@ class AccessStore(Protocol):
         """The key with that prefix and its user; revoked and expired ones too."""
 
     def revoke_key(self, key_id: int) -> ApiKey: ...
+    def count_use(self, counted: str, hour: int, count: int) -> int:
+        """Adds to what was used in that hour; returns what it was before."""
 
 
 class PipelineStore(Protocol):

@@ -11,11 +11,12 @@ from refill.store.finishing import conclude, settle
 from refill.store.leases import Leases
 from refill.store.records import Swept
 from refill.store.slices import newest_completed
-from refill.store.tables import among, answers, backfills, rejects, slices, tallies
+from refill.store.tables import among, answers, backfills, rates, rejects, slices, tallies
 
 _ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 _RUNNABLE = (Status.SCHEDULED, Status.RUNNING, Status.PAUSED)
 _DAY = 86_400_000_000
+_HOUR = 3_600_000_000
 
 
 class Sweeping(Leases):
@@ -87,6 +88,7 @@ class Sweeping(Leases):
                 pruned += _forget(connection, row)
         with self._backend.write() as connection:
             connection.execute(answers.delete().where(answers.c.created_at < limit))
+            connection.execute(rates.delete().where(rates.c.hour < limit // _HOUR))
         return pruned
 
 

@@ -115,7 +115,7 @@ def test_what_could_not_be_published_was_not_delivered(
     error: RefillError, outcome: Outcome
 ) -> None:
     store: Any = Store()
-    engine: Any = SimpleNamespace(run=staged)
+    engine: Any = SimpleNamespace(run=staged, alive=lambda: True)
     prepared: Any = SimpleNamespace(ensure=lambda backfill, ends: None)
     part = Slice(id=1, backfill_id=5, index=0, extent=Whole(), target="t", attempt=1, queued_at=NOW)
     pack = Pack(
