@@ -39,6 +39,13 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None, ge=1, description="packs run side by side; default one per core"
     )
+    max_row_bytes: int = Field(
+        default=67_108_864, ge=1024, description="largest row; larger ones are rejected"
+    )
+    python_memory: str | None = Field(
+        default=None,
+        description="memory of Spark's Python workers together: 8g; default 60% on one machine",
+    )
     team_weights: str = Field(
         default="",
         description="shares of teams in the slots, 1 where none is given: 7=2,9=0.5",

@@ -30,12 +30,13 @@ API = (
     "allow_private_hosts",
     *LOGS,
 )
-SPARK = ("spark_master", "spark_remote", "spark_driver_memory")
+SPARK = ("spark_master", "spark_remote", "spark_driver_memory", "python_memory")
 WORKER = (
     *STORE,
     "files_root",
     *SPARK,
     "slots",
+    "max_row_bytes",
     "team_weights",
     "lease_seconds",
     "max_failures",

@@ -19,6 +19,7 @@ from refill.packs.flow import Flow, Throttle
 from refill.packs.pack_pool import PackPool
 from refill.packs.pool import Borrowed, Pool, sink_of, source_of
 from refill.packs.receipts import receipt_of
+from refill.packs.row_limit import RowLimit
 from refill.packs.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -120,8 +121,10 @@ class PackRun:
             # before the schema is kept: a filter that cannot be made must fail every slice
             self._filter = Filter(self._spec.filter, schema) if self._spec.filter else None
             self._schema = schema
+        limit = RowLimit(self._assignment.max_row_bytes, self._spec)
         flow = Flow(
             batches,
+            limit=limit,
             keep=self._filter,
             throttle=self._throttle,
             on_batch=self._step(ticket, "mid_read"),
@@ -136,7 +139,7 @@ class PackRun:
             _close(batches)
         receipt = receipt_of(
             ticket,
-            written,
+            limit.account(written),
             rows_read=flow.rows_read,
             rows_filtered=flow.rows_filtered,
             seconds=self._clock() - began,

@@ -23,6 +23,7 @@ from refill.packs.flow import Flow, Throttle
 from refill.packs.pack_pool import PackPool
 from refill.packs.pool import sink_of, source_of
 from refill.packs.receipts import receipt_of
+from refill.packs.row_limit import RowLimit
 from refill.packs.run import OPEN
 from refill.packs.watch import Watch, end_process
 from refill.spark.frames import conform, from_spark, spark_safe, to_spark
@@ -160,7 +161,9 @@ class WriteTask:
             return
         lent = PackPool(OPEN)
         watch = Watch(assignment.stall_seconds, end=end_process)
-        flow = Flow((conform(batch, schema) for batch in batches), check=watch.beat)
+        limit = RowLimit(assignment.max_row_bytes, assignment.job.spec)
+        rows = (conform(batch, schema) for batch in batches)
+        flow = Flow(rows, limit=limit, check=watch.beat)
         try:
             with (
                 watch.over(lent.cut),
@@ -169,7 +172,7 @@ class WriteTask:
                 written = writing.get().write(assignment.job, ticket, schema, iter(flow))
             receipt = receipt_of(
                 ticket,
-                written,
+                limit.account(written),
                 rows_read=flow.rows_read,
                 rows_filtered=0,
                 seconds=0.0,

@@ -34,6 +34,7 @@ logger.launcher.name = org.apache.spark.util.Utils
 logger.launcher.level = error
 """
 
+_PYTHON_SHARE = 0.6
 JVM_END_SECONDS = 20.0  # it removes its scratch files on its way out
 
 # a Connect server that is away, or came back without our session
@@ -274,6 +275,9 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.artifact.isolation.enabled": "false",
         "spark.sql.ansi.enabled": "true",
     }
+    if (memory := settings.python_memory or _share_of_memory(settings)) is not None:
+        # one that needs more gets a MemoryError, and not the machine its last page
+        hints["spark.executor.pyspark.memory"] = memory
     if settings.spark_master.startswith("local"):
         scratch = settings.home_path / "cache" / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -289,6 +293,15 @@ def _configuration(settings: Settings) -> dict[str, str]:
             "spark.io.encryption.enabled": "true",
         }
     return hints
+
+
+def _share_of_memory(settings: Settings) -> str | None:
+    """On one machine, what its other inhabitants can spare; a cluster's operator knows better."""
+    import psutil
+
+    if not settings.spark_master.startswith("local"):
+        return None
+    return f"{int(psutil.virtual_memory().total * _PYTHON_SHARE) // 2**20}m"
 
 
 def _prepare_environment(settings: Settings) -> None:

@@ -18,7 +18,7 @@ from refill.packs.pool import Pool, sink_of
 from refill.packs.watch import stalled
 from refill.store.port import WorkStore
 from refill.store.records import Finished
-from refill.worker.assignments import assign, draw_tickets, job_of
+from refill.worker.assignments import TaskLimits, assign, draw_tickets, job_of
 from refill.worker.ends import EndsFinder
 from refill.worker.in_flight import InFlight, PackInFlight
 from refill.worker.prepared import Prepared
@@ -42,7 +42,7 @@ class PackRunner:
         prepared: Prepared,
         in_flight: InFlight,
         policy: RetryPolicy,
-        stall_seconds: float,
+        limits: TaskLimits,
         abandoned: threading.Event,
         on_sealable: Callable[[], None],
         on_step: Callable[[str], None],
@@ -55,7 +55,7 @@ class PackRunner:
         self._prepared = prepared
         self._in_flight = in_flight
         self._policy = policy
-        self._stall_seconds = stall_seconds
+        self._limits = limits
         self._abandoned = abandoned
         self._on_sealable = on_sealable
         self._on_step = on_step
@@ -101,7 +101,7 @@ class PackRunner:
                         pack,
                         ends,
                         staged,
-                        stall_seconds=self._stall_seconds,
+                        limits=self._limits,
                         on_step=self._on_task_step,
                     )
                 )
@@ -114,7 +114,7 @@ class PackRunner:
                 return published
         except (Exception, PackCancelled) as exc:
             held.engine_died |= held.stage == "run" and self._lost_engine(exc)
-            error = stalled(self._stall_seconds) if held.stalled else _said(exc)
+            error = stalled(self._limits.stall_seconds) if held.stalled else _said(exc)
             if not held.given_up and not held.abandoned:
                 log.warning(
                     "pack failed: %s",

@@ -21,6 +21,7 @@ from refill.planning.plan import PlanSettings
 from refill.settings import Settings
 from refill.store.port import Store
 from refill.store.records import BackfillClaim, Pack, PackLimits
+from refill.worker.assignments import TaskLimits
 from refill.worker.claim_runner import Claim, ClaimRunner
 from refill.worker.ends import EndsFinder
 from refill.worker.housekeeping import Housekeeping
@@ -155,7 +156,10 @@ class Worker:
             prepared=prepared,
             in_flight=self._in_flight,
             policy=self._policy,
-            stall_seconds=self._settings.stall_seconds,
+            limits=TaskLimits(
+                stall_seconds=self._settings.stall_seconds,
+                max_row_bytes=self._settings.max_row_bytes,
+            ),
             abandoned=self._abandoned,
             on_sealable=self._sealable.set,
             on_step=self._on_step,

@@ -97,7 +97,7 @@ def test_an_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_setting_out_of_range_is_named_as_the_user_knows_it() -> None:
     with pytest.raises(Stopped, match=r"--rate-limit-per-hour \(REFILL_RATE_LIMIT_PER_HOUR\)"):
-        options.read_settings(Settings, {"rate_limit_per_hour": 0})
+        options.read_settings(Settings, {"rate_limit_per_hour": -1})
 
 
 def test_a_usage_error_is_one_sentence_and_not_the_code_of_cancelled(
