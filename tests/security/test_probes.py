@@ -113,7 +113,7 @@ def test_what_cannot_be_cut_stays_its_teams_share_and_no_other_teams() -> None:
     assert probes.ask(2, Silent, lambda opened: "an answer") == "an answer"
     for each in deaf:
         each.closed.set()
-    until(lambda: not probes.unanswered(1), "the end of the threads")
+    until(lambda: not probes._unanswered[1], "the end of the threads")
     assert probes.ask(1, Silent, lambda opened: "an answer") == "an answer"
 
 
@@ -130,7 +130,7 @@ def test_a_team_that_asks_nothing_yet_finds_room_however_many_ask(
 
     for _ in range(3):
         threading.Thread(target=hang, daemon=True).start()
-    until(lambda: probes.unanswered(1) == 3, "the greedy team")
+    until(lambda: probes._unanswered[1] == 3, "the greedy team")
     with pytest.raises(RateLimited, match="Too many systems"):
         hang()
     assert probes.ask(2, Silent, lambda opened: "an answer") == "an answer"

@@ -82,10 +82,6 @@ class Probes:
             raise question.error
         return question.answer  # type: ignore[return-value]
 
-    def unanswered(self, team_id: int) -> int:
-        with self._lock:
-            return self._unanswered[team_id]
-
     def _admit(self, team_id: int) -> None:
         with self._lock:
             held = self._unanswered[team_id]
