@@ -39,22 +39,49 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None, ge=1, description="packs run side by side; default one per core"
     )
+    max_row_bytes: int = Field(
+        default=67_108_864, ge=1024, description="largest row; larger ones are rejected"
+    )
+    python_memory: str | None = Field(
+        default=None,
+        description="memory of Spark's Python workers together: 8g; default 60% on one machine",
+    )
+    team_weights: str = Field(
+        default="",
+        description="shares of teams in the slots, 1 where none is given: 7=2,9=0.5",
+    )
     lease_seconds: float = Field(
         default=30.0, gt=0, description="how long a claim lasts without a heartbeat"
     )
     max_failures: int = Field(
         default=8, ge=1, description="failures of a slice before it is given up"
     )
+    stall_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        description="how long a plan, a slice or a last step may go on without progress",
+    )
     rate_limit_per_hour: int = Field(
-        default=10_000,
-        ge=0,
-        le=10_000,
-        description="requests per key and hour, at most 10000; 0: no limit",
+        default=10_000, ge=0, le=10_000, description="requests per key and hour; 0: no limit"
+    )
+    wrong_keys_per_hour: int = Field(
+        default=1_000, ge=0, description="wrong keys per address and hour; 0: no limit"
+    )
+    body_seconds: float = Field(
+        default=30.0, gt=0, description="how long a request's body may take to arrive"
     )
     max_range_days: int = Field(
         default=3660, ge=1, description="longest range of dates of one backfill"
     )
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, description="largest request body")
+    probe_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="how long a request waits for a database or destination that it asks",
+    )
+    probes_per_team: int = Field(
+        default=4, ge=1, description="systems of one team that are asked at once"
+    )
     retention_days: int = Field(
         default=90, ge=1, description="how long slices of ended backfills are kept"
     )
@@ -85,6 +112,16 @@ class Settings(BaseSettings):
     def _in_capitals(cls, level: object) -> object:
         return level.upper() if isinstance(level, str) else level
 
+    @field_validator("team_weights")
+    @classmethod
+    def _are_weights(cls, text: str) -> str:
+        read_weights(text)
+        return text
+
+    @property
+    def weights(self) -> dict[int, float]:
+        return read_weights(self.team_weights)
+
     @property
     def home_path(self) -> Path:
         return self.home.expanduser().absolute()
@@ -92,6 +129,20 @@ class Settings(BaseSettings):
     @property
     def files_path(self) -> Path:
         return (self.files_root or self.home_path / "files").expanduser().absolute()
+
+
+def read_weights(text: str) -> dict[int, float]:
+    """`7=2,9=0.5`: team and weight."""
+    weights: dict[int, float] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        team, _, weight = part.partition("=")
+        try:
+            weights[int(team)] = float(weight)
+        except ValueError:
+            weights[0] = 0.0
+        if not all(0 < each < 1e6 for each in weights.values()):
+            raise ValueError(f"{part!r} is no team=weight with a weight above 0")
+    return weights
 
 
 class ClientSettings(BaseSettings):

@@ -40,7 +40,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for name, part in vars(create_app(service, config).state)["_state"].items():
         setattr(app.state, name, part)
     yield
-    service.catalogue.close()
     store.close()
 
 

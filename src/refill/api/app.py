@@ -26,8 +26,13 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
         redoc_url=None,
     )
     app.state.service = service
+    # an embedded store has one API process, and a write for each request would be felt
+    share = service.access.use if settings.store_url else None
     app.state.gate = Gate(
-        service=service, limiter=RateLimiter(settings.rate_limit_per_hour), clock=clock
+        service=service,
+        limiter=RateLimiter(settings.rate_limit_per_hour, share),
+        strangers=RateLimiter(settings.wrong_keys_per_hour, share),
+        clock=clock,
     )
     app.state.answers = KeptAnswers(service.answers)
     for each in (operations.router, config.router, transfers.router):
@@ -38,6 +43,7 @@ def create_app(service: Service, settings: Settings, clock: Clock = system_clock
     app.add_middleware(
         Transport,
         body_limit_bytes=settings.body_limit_bytes,
+        body_seconds=settings.body_seconds,
         rate_limit=settings.rate_limit_per_hour or SHOWN_WITHOUT_LIMIT,
     )
     return app

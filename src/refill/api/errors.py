@@ -48,6 +48,20 @@ class BodyTooLarge(RefillError):
     code = "body_too_large"
 
 
+class BodyTooSlow(RefillError):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+
+
+class Ambiguous(Malformed):
+    """Where the request ends can be read in two ways: somebody in between may read the other."""
+
+
+# what is left of such a request would be taken for the next one
+_LAST_ON_ITS_CONNECTION = (BodyTooLarge, BodyTooSlow, Ambiguous)
+
+
 class RouteNotFound(NotFound):
     """No such path."""
 
@@ -66,6 +80,7 @@ SINK_STATUSES: Mapping[type[Exception], int] = {
     Malformed: 400,
     MethodNotAllowed: 405,
     BodyTooLarge: 413,
+    BodyTooSlow: 408,
     RateLimited: 429,
     TransientError: 503,
     TerminalError: 422,
@@ -83,6 +98,7 @@ TRANSFER_ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
     Malformed: (400, "BAD_REQUEST", "The request could not be read"),
     MethodNotAllowed: (405, "METHOD_NOT_ALLOWED", "Method not allowed"),
     BodyTooLarge: (413, "PAYLOAD_TOO_LARGE", "The body is too large"),
+    BodyTooSlow: (408, "REQUEST_TIMEOUT", "The body did not arrive in time"),
     RateLimited: (429, "TOO_MANY_REQUESTS", "Too many requests"),
     TransientError: (503, "SERVICE_UNAVAILABLE", "Not available at the moment"),
     TerminalError: (422, "UNPROCESSABLE_ENTITY", "The request cannot be processed"),
@@ -131,6 +147,8 @@ def answer_error(path: str, error: Exception) -> Response:
     elif response.status_code == 503:
         wait = getattr(error, "retry_after_seconds", None)
         response.headers["Retry-After"] = str(max(1, round(wait or 1)))
+    if isinstance(error, _LAST_ON_ITS_CONNECTION):
+        response.headers["Connection"] = "close"
     if isinstance(error, MethodNotAllowed):
         response.headers["Allow"] = error.allowed
     if isinstance(error, Unauthenticated):

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from refill.api.rate import RateLimiter
 from refill.clock import Clock
 from refill.domain.access import Caller, Scope
-from refill.domain.errors import Forbidden, NotFound, RateLimited
+from refill.domain.errors import Forbidden, NotFound, RateLimited, Unauthenticated
 from refill.service import Service
 
 MAX_ID = 2**63 - 1
@@ -18,14 +18,22 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 class Gate:
     """Admits a request or says why not. Another team's id looks like one that is not there."""
 
-    def __init__(self, *, service: Service, limiter: RateLimiter, clock: Clock) -> None:
+    def __init__(
+        self, *, service: Service, limiter: RateLimiter, strangers: RateLimiter, clock: Clock
+    ) -> None:
         self._service = service
         self._limiter = limiter
+        self._strangers = strangers
         self._clock = clock
 
     def admit(self, request: Request, needed: Scope) -> Caller:
-        caller = self._service.access.authenticate(request.headers.get("authorization"))
-        allowance = self._limiter.take(caller.key_id, self._clock())
+        try:
+            caller = self._service.access.authenticate(request.headers.get("authorization"))
+        except Unauthenticated as exc:
+            if not exc.missing:
+                self._count_stranger(request)
+            raise
+        allowance = self._limiter.take(f"key {caller.key_id}", self._clock())
         request.state.caller = caller
         request.state.allowance = allowance
         if allowance.retry_after_seconds is not None:
@@ -44,6 +52,18 @@ class Gate:
                 f"the key's user is {caller.role.value}."
             )
         return caller
+
+    def _count_stranger(self, request: Request) -> None:
+        """By address. A right key from there is let in all the same: behind a proxy, everybody has
+        one address."""
+        address = request.client.host if request.client else "nobody"
+        tried = self._strangers.take(f"address {address}", self._clock())
+        if tried.retry_after_seconds is not None:
+            raise RateLimited(
+                f"{tried.limit} wrong keys came from this address in this hour; "
+                f"try again in {tried.retry_after_seconds} s.",
+                tried.retry_after_seconds,
+            )
 
 
 def _caller(request: Request) -> Caller:

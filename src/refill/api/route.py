@@ -34,6 +34,8 @@ class GuardedRoute(APIRoute):
         async def handle(request: Request) -> Response:
             state = request.app.state
             await run_in_threadpool(state.gate.admit, request, needed)
+            # only now: whoever has no key has nothing to send us
+            request.state.body = await request.state.read_body()
             if request.method != "POST" or _HEADER not in request.headers:
                 return await run(request)
             answers: KeptAnswers = state.answers

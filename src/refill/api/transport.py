@@ -9,8 +9,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refill import logs
-from refill.api.errors import BodyTooLarge, answer_error
+from refill.api.errors import Ambiguous, answer_error
 from refill.api.rate import Allowance
+from refill.api.request_body import Body
 from refill.domain.errors import Malformed
 from refill.service.identity import new_uid
 
@@ -25,11 +26,14 @@ _EXPOSED = "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, Retry-After"
 
 
 class Transport:
-    """The outermost layer. The body is read here, whole, so that a limit holds for chunked ones
-    too; routes find it in `request.state.body`."""
+    """The outermost layer. A body is read whole, by `request.state.read_body`, so that limits of
+    size and time hold for chunked ones too; a route does so once it knows who is asking."""
 
-    def __init__(self, app: ASGIApp, *, body_limit_bytes: int, rate_limit: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, body_limit_bytes: int, body_seconds: float, rate_limit: int
+    ) -> None:
         self._app = app
+        self._body_seconds = body_seconds
         self._body_limit_bytes = body_limit_bytes
         self._rate_limit = rate_limit
 
@@ -75,56 +79,37 @@ class Transport:
                 scope, receive, send
             )
             return
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            error = Ambiguous("The request has a Content-Length and a Transfer-Encoding; send one.")
+            await answer_error(path, error)(scope, receive, send)
+            return
+        body = Body(headers, receive, self._body_limit_bytes, self._body_seconds)
+        scope["state"]["read_body"] = body.read
+        scope["state"]["body"] = b""  # for whoever may come in without being asked who they are
+        scope["state"]["unread"] = lambda: not body.ended
         try:
-            body = await self._read(scope, receive)
+            await self._app(scope, body.replay, send)
         except ClientDisconnect:
             return  # half a request is none: nobody waits for what it would do
-        if body is None:
-            error = BodyTooLarge(
-                f"The body is larger than {self._body_limit_bytes} bytes; send less at once."
-            )
-            response = answer_error(path, error)
-            # what was not read would be taken for the next request
-            response.headers["Connection"] = "close"
-            await response(scope, receive, send)
-            return
-        scope["state"]["body"] = body
-        try:
-            await self._app(scope, _replay(body, receive), send)
         except Exception as exc:
             response = answer_error(path, exc)
             if not status:
                 await response(scope, receive, send)
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when it is over the limit. ClientDisconnect when it never came."""
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > self._body_limit_bytes:
-            return None
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise ClientDisconnect
-            part = message.get("body", b"")
-            size += len(part)
-            if size > self._body_limit_bytes:
-                return None
-            parts.append(part)
-            if not message.get("more_body"):
-                break
-        return b"".join(parts)
-
     def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:
         headers["X-Request-Id"] = scope["state"]["request_id"]
+        if scope["state"].get("unread", lambda: False)():
+            # answered before it was read: what is left would be taken for the next request
+            headers["Connection"] = "close"
         if not _is_v1(scope["path"]) and not scope["path"].startswith("/api/"):
             return
         allowance: Allowance = scope["state"].get("allowance") or Allowance(
             self._rate_limit, self._rate_limit
         )
-        headers["X-RateLimit-Limit"] = str(allowance.limit)
-        headers["X-RateLimit-Remaining"] = str(allowance.remaining)
+        if allowance.limit:
+            headers["X-RateLimit-Limit"] = str(allowance.limit)
+            headers["X-RateLimit-Remaining"] = str(allowance.remaining)
         headers["Cache-Control"] = "no-store"
         if _is_v1(scope["path"]):
             headers["Access-Control-Allow-Origin"] = "*"
@@ -133,16 +118,3 @@ class Transport:
 
 def _is_v1(path: str) -> bool:
     return path == "/v1" or path.startswith("/v1/")
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    given = False
-
-    async def receive_again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive_again

@@ -21,19 +21,26 @@ API = (
     "port",
     "files_root",
     "rate_limit_per_hour",
+    "wrong_keys_per_hour",
+    "body_seconds",
     "max_range_days",
     "body_limit_bytes",
+    "probe_seconds",
+    "probes_per_team",
     "allow_private_hosts",
     *LOGS,
 )
-SPARK = ("spark_master", "spark_remote", "spark_driver_memory")
+SPARK = ("spark_master", "spark_remote", "spark_driver_memory", "python_memory")
 WORKER = (
     *STORE,
     "files_root",
     *SPARK,
     "slots",
+    "max_row_bytes",
+    "team_weights",
     "lease_seconds",
     "max_failures",
+    "stall_seconds",
     "retention_days",
     "allow_private_hosts",
     "smtp_url",

@@ -14,7 +14,8 @@ RefillError
 │   ├── SourceUnavailable
 │   ├── SinkUnavailable
 │   ├── DeliveryLost
-│   └── EngineUnavailable
+│   ├── EngineUnavailable
+│   └── Stalled
 ├── TerminalError       pointless to try again before somebody mends it
 │   ├── SourceRefused
 │   ├── SourceChanged
@@ -116,7 +117,7 @@ class Forbidden(RefillError):
 
 
 class RateLimited(RefillError):
-    """The key used up its requests of this hour."""
+    """The key used up its requests of this hour, or its team asks too many systems at once."""
 
     code = "rate_limited"
 
@@ -163,6 +164,12 @@ class EngineUnavailable(TransientError):
     """Spark lost the task, or is not there."""
 
     code = "engine_unavailable"
+
+
+class Stalled(TransientError):
+    """It made no progress for longer than the operator lets anything wait."""
+
+    code = "stalled"
 
 
 class TerminalError(RefillError):

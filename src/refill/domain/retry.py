@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, replace
 
-from refill.domain.errors import EngineUnavailable, StoreBusy, Superseded
+from refill.domain.errors import EngineUnavailable, Stalled, StoreBusy, Superseded
 from refill.domain.slice import Fault
 
 WORKER_LOST = Fault(
@@ -11,8 +11,16 @@ WORKER_LOST = Fault(
     message="The worker that ran it stopped answering; if it repeats, see its log and memory.",
     transient=True,
 )
+ENGINE_KILLED = Fault(
+    code="engine_killed",
+    message="Spark ended each time that it ran this, the last time with nothing beside it; see how "
+    "much memory its rows and its SQL need.",
+    transient=False,
+)
 # codes of faults that no source and no sink is to blame for
 OUR_FAULTS = frozenset({WORKER_LOST.code, StoreBusy.code, EngineUnavailable.code, Superseded.code})
+# each try of what stands still holds a slot for minutes
+STALLS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,10 @@ class RetryPolicy:
         return max(wait, min(fault.retry_after_seconds or 0.0, self.longest_asked_seconds))
 
     def _limit(self, fault: Fault) -> int:
+        most = self._most(fault)
+        return min(most, STALLS) if fault.code == Stalled.code else most
+
+    def _most(self, fault: Fault) -> int:
         if self.max_retries is None:
             return self.max_failures
         if fault.code in OUR_FAULTS:

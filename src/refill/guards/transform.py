@@ -14,6 +14,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
+from refill.guards.costs import check_costs
 from refill.guards.functions import FUNCTIONS, TYPES_AND_KEYWORDS
 from refill.guards.parsing import Guard, first_line
 
@@ -92,6 +93,7 @@ def _check(sql: str, columns: Collection[str], row_by_row: bool, keep: Collectio
     for node in tree.walk():
         if isinstance(node, _FORBIDDEN_EVERYWHERE):
             _GUARD.refuse(f"{_name(node)} is not allowed; write one SELECT over the view source")
+    check_costs(tree, _GUARD)
     if row_by_row:
         _check_row_by_row(tree)
     _check_relations(tree)

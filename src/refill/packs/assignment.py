@@ -23,6 +23,8 @@ class Assignment:
     tickets: tuple[Ticket, ...]
     seconds_budget: float = 5.0  # no slice is begun after that
     max_rows_per_second: int | None = None
+    stall_seconds: float = 300.0  # without a batch, and a slice is ended
+    max_row_bytes: int = 64 * 1024 * 1024  # a larger one is rejected
     # called inside the task with "mid_read" and "mid_write" and the slice's id: for fault tests
     on_step: Callable[[str, int], None] | None = None
 

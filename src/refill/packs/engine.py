@@ -25,6 +25,10 @@ class Engine(Protocol):
     def cancel(self, pack_id: str) -> None:
         """From another thread: stops the job, its tasks included."""
 
+    def progress(self, pack_id: str) -> int | None:
+        """A number that grows as long as the pack gets on; None: nobody here can tell, and the
+        pack's own process sees to it."""
+
     def check_transform(
         self, spec: Spec, source_options: Mapping[str, Any], context: Context
     ) -> "pa.Schema":

@@ -48,6 +48,13 @@ def fault_of(exc: BaseException) -> Fault:
     hold anything, stays in the log. A module that is missing does not come by itself."""
     if not isinstance(exc, TerminalError) and (missing := missing_module(exc)) is not None:
         exc = missing
+    if isinstance(exc, MemoryError):
+        return Fault(
+            code="out_of_memory",
+            message="It needs more memory than a task has (REFILL_PYTHON_MEMORY); see how large "
+            "its rows are, and what the SQL makes of them.",
+            transient=False,
+        )
     if isinstance(exc, TransientError):
         return Fault(
             code=exc.code,

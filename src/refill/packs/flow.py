@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from refill.packs.filter import Filter
+from refill.packs.row_limit import RowLimit
 
 
 class Throttle:
@@ -43,12 +44,14 @@ class Flow:
         *,
         keep: Filter | None = None,
         throttle: Throttle | None = None,
+        limit: RowLimit | None = None,
         on_batch: Callable[[int], None] | None = None,
         check: Callable[[], None] = lambda: None,  # raises once nobody wants the rows any more
     ) -> None:
         self._batches = batches
         self._keep = keep
         self._throttle = throttle
+        self._limit = limit
         self._on_batch = on_batch
         self._check = check
         self.rows_read = 0
@@ -73,5 +76,7 @@ class Flow:
             kept = self._keep.apply(batch)
             self.rows_filtered += batch.num_rows - kept.num_rows
             batch = kept
+        if self._limit is not None:
+            batch = self._limit.apply(batch)
         if batch.num_rows:
             yield batch

@@ -5,7 +5,7 @@ threads share one interpreter: what Spark is for is not there.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from refill.connectors.kit.contract import Connector, Context
@@ -13,63 +13,13 @@ from refill.domain.errors import EngineUnavailable, Misconfigured, TransformFail
 from refill.domain.slice import Receipt
 from refill.domain.spec import Spec
 from refill.packs.assignment import Assignment
-from refill.packs.pool import Borrowed, Closeable, Pool, T, close_quietly
+from refill.packs.pack_pool import PackCancelled, PackPool
+from refill.packs.pool import Pool
 from refill.packs.run import run_pack
+from refill.packs.watch import Watch
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class PackCancelled(BaseException):
-    """No Exception: like the end of a killed task, it becomes nobody's failed slice."""
-
-
-class PackPool(Pool):
-    """The pool as one pack sees it: what the pack has out can be closed from another thread."""
-
-    def __init__(self, shared: Pool) -> None:
-        super().__init__()
-        self._shared = shared
-        self._out: list[Closeable] = []
-        self._holding = threading.Lock()
-        self.cancelled = False
-
-    def borrow(self, key: str, opener: Callable[[], T]) -> Borrowed[T]:
-        return Borrowed(self, key, lambda: self._lend(opener()))
-
-    def take(self, key: str) -> Any:
-        item = self._shared.take(key)
-        return None if item is None else self._lend(item)
-
-    def shelve(self, key: str, item: Closeable) -> None:
-        with self._holding:
-            self._out.remove(item)
-            spoilt = self.cancelled
-        if spoilt:  # closed under the pack's hands: nothing for the next one
-            close_quietly(item)
-        else:
-            self._shared.shelve(key, item)
-
-    def check(self) -> None:
-        if self.cancelled:
-            raise PackCancelled
-
-    def cancel(self) -> None:
-        """Closes what is out, so that a read or a write that is blocked comes back."""
-        with self._holding:
-            self.cancelled = True
-            out = list(self._out)
-        for item in out:
-            close_quietly(item)
-
-    def _lend(self, item: T) -> T:
-        with self._holding:
-            self._out.append(item)
-            late = self.cancelled
-        if late:  # opened while it was cancelled: nobody else would close it
-            close_quietly(item)
-            raise PackCancelled
-        return item
 
 
 class InProcessEngine:
@@ -81,6 +31,7 @@ class InProcessEngine:
         self._pool = Pool()
         self._lock = threading.Lock()
         self._running: dict[str, PackPool] = {}
+        self._watches: dict[str, Watch] = {}
         self._cancelled_early: set[str] = set()
         self._started = False
 
@@ -98,8 +49,11 @@ class InProcessEngine:
             self._connector(assignment.sink_type),
         )
         pool = self._begin(assignment.pack_id)
+        watch = self._watches[assignment.pack_id] = Watch(assignment.stall_seconds)
         try:
-            receipts = list(run_pack(assignment, source, sink, pool=pool, check=pool.check))
+            receipts = list(
+                run_pack(assignment, source, sink, pool=pool, check=pool.check, watch=watch)
+            )
             pool.check()  # what came back from a closed source or sink is nobody's word
             return receipts
         except PackCancelled as exc:
@@ -109,6 +63,7 @@ class InProcessEngine:
         finally:
             with self._lock:
                 del self._running[assignment.pack_id]
+                del self._watches[assignment.pack_id]
 
     def cancel(self, pack_id: str) -> None:
         """A pack that has not begun yet does not begin."""
@@ -118,6 +73,10 @@ class InProcessEngine:
                 self._cancelled_early.add(pack_id)
         if pool is not None:
             pool.cancel()
+
+    def progress(self, pack_id: str) -> int | None:
+        watch = self._watches.get(pack_id)
+        return None if watch is None else watch.beats
 
     def check_transform(
         self, spec: Spec, source_options: Mapping[str, Any], context: Context

@@ -50,6 +50,9 @@ class Pool:
         for _, old, _ in surplus:
             close_quietly(old)
 
+    def forget(self, item: Closeable) -> None:
+        """What was lent is not coming back."""
+
     def expire(self) -> None:
         """Closes what was not used for a while."""
         eldest = time.monotonic() - self._idle_seconds
@@ -97,6 +100,7 @@ class Borrowed(Generic[T]):
         """It may be broken: closes it; the next `get` opens another."""
         item, self._item = self._item, None
         if item is not None:
+            self._pool.forget(item)
             close_quietly(item)
 
     def give_back(self) -> None:

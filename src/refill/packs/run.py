@@ -17,8 +17,11 @@ from refill.packs.enrich import Enricher
 from refill.packs.faults import failure, without_work
 from refill.packs.filter import Filter
 from refill.packs.flow import Flow, Throttle
+from refill.packs.pack_pool import PackPool
 from refill.packs.pool import Borrowed, Pool, sink_of, source_of
 from refill.packs.receipts import receipt_of
+from refill.packs.row_limit import RowLimit
+from refill.packs.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +41,16 @@ class PackRun:
         sink: Borrowed[Sink],
         *,
         check: Callable[[], None] = lambda: None,
+        watch: Watch | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._watch = watch or Watch(assignment.stall_seconds)
         self._assignment = assignment
         self._spec = assignment.job.spec
         self._allowance = RejectAllowance(assignment.job)
         self._source = source
         self._sink = sink
-        self._check = check
+        self._check = self._watch.beating(check)
         self._clock = clock
         self._deadline: float | None = None  # set by the first slice that begins
         limit = assignment.max_rows_per_second
@@ -117,8 +122,10 @@ class PackRun:
             # before the schema is kept: a filter that cannot be made must fail every slice
             self._filter = Filter(self._spec.filter, schema) if self._spec.filter else None
             self._schema = schema
+        limit = RowLimit(self._assignment.max_row_bytes, self._spec)
         flow = Flow(
             batches,
+            limit=limit,
             keep=self._filter,
             throttle=self._throttle,
             on_batch=self._step(ticket, "mid_read"),
@@ -135,7 +142,7 @@ class PackRun:
             _close(batches)
         receipt = receipt_of(
             ticket,
-            written,
+            limit.account(written),
             rows_read=flow.rows_read,
             rows_filtered=flow.rows_filtered,
             seconds=self._clock() - began,
@@ -149,7 +156,7 @@ class PackRun:
         # neither is trusted any more: a transaction or a protocol may be left in the middle
         self._source.discard()
         self._sink.discard()
-        receipt = failure(ticket, exc, self._clock() - began)
+        receipt = failure(ticket, self._watch.verdict(exc), self._clock() - began)
         self._allowance.spend(receipt)
         return receipt
 
@@ -186,21 +193,25 @@ def run_pack(
     pool: Pool = OPEN,
     check: Callable[[], None] = lambda: None,
     run_before: bool = False,
+    watch: Watch | None = None,
 ) -> Iterator[Receipt]:
     """The receipts of an assignment. An engine may run a task again by itself, perhaps while the
     first run still goes on: the second touches nothing and says so. `check` is called before every
-    slice and every batch: what it raises, unless it is an Exception, ends the pack."""
+    slice and every batch: what it raises, unless it is an Exception, ends the pack. `watch` ends
+    what stands still."""
     if run_before:
         yield from (without_work(ticket, Outcome.SUPERSEDED) for ticket in assignment.tickets)
         return
+    lent = pool if isinstance(pool, PackPool) else PackPool(pool)
+    watch = watch or Watch(assignment.stall_seconds)
     try:
-        reading = source_of(pool, source, assignment.source_options, assignment.context)
-        writing = sink_of(pool, sink, assignment.sink_options, assignment.context)
+        reading = source_of(lent, source, assignment.source_options, assignment.context)
+        writing = sink_of(lent, sink, assignment.sink_options, assignment.context)
     except Exception as exc:
         yield from (failure(ticket, exc) for ticket in assignment.tickets)
         return
-    with reading, writing:
-        yield from PackRun(assignment, reading, writing, check=check).receipts()
+    with watch.over(lent.cut), reading, writing:
+        yield from PackRun(assignment, reading, writing, check=check, watch=watch).receipts()
 
 
 def contiguous(tickets: Sequence[Ticket]) -> Iterator[list[Ticket]]:

@@ -21,6 +21,7 @@ from refill.service.destinations import Destinations
 from refill.service.endpoints import Endpoints
 from refill.service.notifications import Notifications
 from refill.service.operations import Operations
+from refill.service.probes import Probes
 from refill.service.references import References
 from refill.service.runs import Runs
 from refill.service.schedules import Schedules
@@ -50,8 +51,9 @@ class Service:
         self.operations = Operations(store=store)
         self.answers = Answers(store=store)
         self.access = Access(store=store, clock=clock)
+        probes = Probes(seconds=settings.probe_seconds, per_team=settings.probes_per_team)
         self.catalogue = Catalogue(
-            store=store, connectors=connectors, settings=settings, clock=clock
+            store=store, connectors=connectors, settings=settings, clock=clock, probes=probes
         )
         self.databases = Databases(
             store=store, connectors=connectors, catalogue=self.catalogue, clock=clock
@@ -80,6 +82,7 @@ class Service:
             catalogue=self.catalogue,
             references=references,
             clock=clock,
+            probes=probes,
         )
         self.transfers = Transfers(
             store=store,

@@ -68,6 +68,10 @@ class Access:
     def create_user(self, team_id: int, name: str, role: Role) -> User:
         return self._store.create_user(team_id, name, role)
 
+    def use(self, counted: str, hour: int, count: int) -> int:
+        """How many were used in that hour before these, by all processes that share the store."""
+        return self._store.count_use(counted, hour, count)
+
     def authenticate(self, authorization: str | None) -> Caller:
         """Who is behind an Authorization header; each way to fail has a reason of its own."""
         if not authorization:

@@ -3,19 +3,23 @@ once, where it must be right or is not stored."""
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector, Context, Source
-from refill.domain.errors import RefillError, SourceUnavailable, TerminalError, TransientError
+from refill.domain.errors import (
+    RateLimited,
+    RefillError,
+    SourceUnavailable,
+    TerminalError,
+    TransientError,
+)
 from refill.domain.pipeline import Database
 from refill.domain.table import Column, Table, split_name
 from refill.service.options import parse_options
+from refill.service.probes import NoAnswer, Probes
 from refill.settings import Settings
 from refill.store.port import PipelineStore
 
@@ -37,26 +41,24 @@ class Catalogue:
         connectors: Mapping[str, Connector],
         settings: Settings,
         clock: Clock,
+        probes: Probes,
     ) -> None:
         self._store = store
         self._connectors = connectors
         self._settings = settings
         self._clock = clock
-        # a source that hangs must not take the API's own threads with it
-        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="catalogue")
+        self._probes = probes
         self._silent_until: dict[str, tuple[datetime, float]] = {}
 
-    @contextmanager
-    def open(self, database: Database) -> Iterator[Source]:
-        connector = self._connectors[database.type]
-        if connector.open_source is None:
-            raise SourceUnavailable(f"{connector.title} cannot be read from.")
-        options = parse_options(connector, database.options)
-        source = connector.open_source(options, self.context(database.team_id))
+    def ask(self, database: Database, use: Callable[[Source], T]) -> T:
+        """What `use` finds out from the database, opened for it and closed after it."""
         try:
-            yield source
-        finally:
-            source.close()
+            return self._probes.ask(database.team_id, lambda: self._open(database), use)
+        except NoAnswer as exc:
+            raise SourceUnavailable(
+                f"{database.name} did not answer in {self._probes.seconds:g} seconds; see that it "
+                "runs and is not busy, then try again."
+            ) from exc
 
     def context(self, team_id: int) -> Context:
         return Context(
@@ -67,24 +69,18 @@ class Catalogue:
 
     def test(self, database: Database) -> None:
         """Raises what a person should read when the database cannot be used."""
-        with self.open(database) as source:
-            source.test()
+        self.ask(database, lambda source: source.test())
 
     def refresh(self, database: Database) -> tuple[Table, ...]:
         """Reads the whole catalogue and keeps it."""
-        with self.open(database) as source:
-            tables = source.catalogue()
-        self._store.save_catalogue(database.id, tables, self._clock())
-        return tables
+        return self.ask(database, self._reader(database))
 
     def refresh_if_reachable(self, database: Database) -> None:
         """For a database just added: waits a moment, and lets a slow one finish by itself."""
-        future = self._threads.submit(self.refresh, database)
-        future.add_done_callback(_log_failure)
         try:
-            future.result(LOOK_SECONDS)
-        except (FutureTimeout, TransientError, TerminalError):
-            return
+            self._refresh_soon(database)
+        except (NoAnswer, RateLimited, TransientError, TerminalError) as exc:
+            _log_failure(exc)
 
     def stored(self, database: Database) -> tuple[Table, ...]:
         """The tables as they were when they were last read; none: they never were."""
@@ -93,11 +89,9 @@ class Catalogue:
     def read_now(self, database: Database) -> tuple[Table, ...]:
         """The tables as they are now; as stored where the source does not answer in two seconds.
         SourceUnavailable, or why it refused us, when none are stored either."""
-        future = self._threads.submit(self.refresh, database)
-        future.add_done_callback(_log_failure)
         try:
-            return future.result(LOOK_SECONDS)
-        except (FutureTimeout, TransientError, TerminalError) as exc:
+            return self._refresh_soon(database)
+        except (NoAnswer, RateLimited, TransientError, TerminalError) as exc:
             if stored := self.stored(database):
                 return stored
             if isinstance(exc, RefillError):
@@ -116,8 +110,10 @@ class Catalogue:
         read."""
         schema, table_name = split_name(name)
         try:
-            return self._ask(database, lambda: self._look(database, schema, table_name))
-        except (FutureTimeout, TransientError, TerminalError):
+            return self._ask(
+                database, lambda source: self._look(source, database, schema, table_name)
+            )
+        except (NoAnswer, RateLimited, TransientError, TerminalError):
             unknown = Table(schema_name=schema, name=table_name, columns=())
             return pick(self.stored(database), name) or unknown
 
@@ -128,34 +124,45 @@ class Catalogue:
         """The columns that a query with a bound :date returns; none: the source did not answer in
         two seconds. Invalid on `query` when the source cannot make sense of it."""
         try:
-            return self._ask(database, lambda: self._describe(database, query))
-        except (FutureTimeout, TransientError, TerminalError):
+            return self._ask(database, lambda source: source.describe_query(query))
+        except (NoAnswer, RateLimited, TransientError, TerminalError):
             return ()
 
-    def _ask(self, database: Database, look: Callable[[], T]) -> T:
-        """FutureTimeout after two seconds, and at once for some time after that: every request of
+    def _ask(self, database: Database, look: Callable[[Source], T]) -> T:
+        """NoAnswer after two seconds, and at once for some time after that: every request of
         somebody who waits for a dead source would take them, and a thread, again. One whose
         options were changed since is asked."""
         changed, until = self._silent_until.get(database.id, (None, 0.0))
         if changed == database.updated_at and time.monotonic() < until:
-            raise FutureTimeout
-        future = self._threads.submit(look)
+            raise NoAnswer
         try:
-            return future.result(LOOK_SECONDS)
-        except FutureTimeout:
-            # one that still waits for a thread says nothing of its source
-            if not future.cancel():
-                until = time.monotonic() + SILENT_SECONDS
-                self._silent_until[database.id] = (database.updated_at, until)
+            return self._probes.ask(
+                database.team_id, lambda: self._open(database), look, seconds=LOOK_SECONDS
+            )
+        except NoAnswer:
+            until = time.monotonic() + SILENT_SECONDS
+            self._silent_until[database.id] = (database.updated_at, until)
             raise
 
-    def _describe(self, database: Database, query: str) -> tuple[Column, ...]:
-        with self.open(database) as source:
-            return source.describe_query(query)
+    def _refresh_soon(self, database: Database) -> tuple[Table, ...]:
+        return self._probes.ask(
+            database.team_id,
+            lambda: self._open(database),
+            self._reader(database),
+            seconds=LOOK_SECONDS,
+            goes_on=True,
+        )
 
-    def _look(self, database: Database, schema: str, name: str) -> Table | None:
-        with self.open(database) as source:
-            table = source.find_table(schema, name)
+    def _reader(self, database: Database) -> Callable[[Source], tuple[Table, ...]]:
+        def read(source: Source) -> tuple[Table, ...]:
+            tables = source.catalogue()
+            self._store.save_catalogue(database.id, tables, self._clock())
+            return tables
+
+        return read
+
+    def _look(self, source: Source, database: Database, schema: str, name: str) -> Table | None:
+        table = source.find_table(schema, name)
         if table is not None:
             # read again: a refresh may have come in between
             kept = self.stored(database)
@@ -164,8 +171,13 @@ class Catalogue:
                 self._store.save_catalogue(database.id, [*others, table], self._clock())
         return table
 
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _open(self, database: Database) -> Source:
+        connector = self._connectors[database.type]
+        if connector.open_source is None:
+            raise SourceUnavailable(f"{connector.title} cannot be read from.")
+        return connector.open_source(
+            parse_options(connector, database.options), self.context(database.team_id)
+        )
 
 
 def pick(tables: Iterable[Table], name: str) -> Table | None:
@@ -173,10 +185,6 @@ def pick(tables: Iterable[Table], name: str) -> Table | None:
     return next((t for t in tables if (t.schema_name, t.name) == wanted), None)
 
 
-def _log_failure(future: "Future[tuple[Table, ...]]") -> None:
-    if future.cancelled():
-        return
-    error = future.exception()
-    if error is not None:
-        level = logging.INFO if isinstance(error, RefillError) else logging.ERROR
-        logger.log(level, "the catalogue could not be read: %s", error)
+def _log_failure(error: Exception) -> None:
+    said = "it did not answer in time" if isinstance(error, NoAnswer) else error
+    logger.info("the catalogue could not be read: %s", said)

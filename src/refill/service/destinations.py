@@ -7,10 +7,11 @@ from typing import Any
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector, Options
 from refill.connectors.kit.drivers import require_driver
-from refill.domain.errors import Conflict, InUse, Invalid, RefillError
+from refill.domain.errors import Conflict, InUse, Invalid, RateLimited, RefillError
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
 from refill.service.options import frozen, parse_options, reveal
+from refill.service.probes import NoAnswer, Probes
 from refill.service.references import References
 from refill.store.port import PipelineStore
 
@@ -40,10 +41,12 @@ class Destinations:
         catalogue: Catalogue,
         references: References,
         clock: Clock,
+        probes: Probes,
     ) -> None:
         self._store = store
         self._connectors = connectors
         self._catalogue = catalogue
+        self._probes = probes
         self._references = references
         self._clock = clock
 
@@ -132,15 +135,18 @@ class Destinations:
         opener = connector.open_sink
         if opener is None:
             return f"{draft.type} cannot be written to."
-        sink = None
+        context = self._catalogue.context(team_id)
         try:
-            sink = opener(options, self._catalogue.context(team_id))
-            sink.test()
+            self._probes.ask(team_id, lambda: opener(options, context), lambda sink: sink.test())
+        except NoAnswer:
+            return (
+                f"It did not answer in {self._probes.seconds:g} seconds; see that it runs and is "
+                "not busy, then try again."
+            )
+        except RateLimited:
+            raise  # nothing is said of it
         except RefillError as error:
             return error.message
-        finally:
-            if sink is not None:
-                sink.close()
         return None
 
     def shown_options(self, destination: Destination) -> dict[str, Any]:

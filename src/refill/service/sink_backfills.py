@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from refill.connectors.kit.contract import Connector
+from refill.connectors.kit.contract import Connector, Source
 from refill.domain.backfill import Backfill, CountedBackfill, Move, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
 from refill.domain.pipeline import Database, Kind, Selection, Sink
@@ -176,20 +176,24 @@ class SinkBackfills:
         read = spec.read
         settings = self._plan_settings.paced(spec.max_rows_per_second)
         database = self._store.get_database(team_id, found.database_id)
+
+        def look(source: Source) -> tuple[int, tuple[PlannedExtent, ...]]:
+            if not read.fields:
+                source.test()  # says why it could not be looked up
+            bounds = source.bounds(read, settings.boundaries_wanted)
+            planned = plan_table(
+                read, bounds, settings, lambda slices: source.cut(read, bounds, slices, None)
+            )
+            return bounds.rows_estimated, planned
+
         try:
-            with self._catalogue.open(database) as source:
-                if not read.fields:
-                    source.test()  # says why it could not be looked up
-                bounds = source.bounds(read, settings.boundaries_wanted)
-                planned = plan_table(
-                    read, bounds, settings, lambda slices: source.cut(read, bounds, slices, None)
-                )
+            rows_estimated, planned = self._catalogue.ask(database, look)
         except (TransientError, TerminalError) as exc:
             raise Invalid.of("table", exc.message, reason=exc.code) from exc
         return Preview(
             table=read.name,
             sort_columns=read.sort_columns,
-            rows_estimated=bounds.rows_estimated,
+            rows_estimated=rows_estimated,
             planned=planned,
             blocked_by=self._store.find_holder(Kind.SINK, found.id, [read.name]),
         )

@@ -10,6 +10,7 @@ from refill.connectors.kit.contract import Connector
 from refill.domain.slice import Receipt
 from refill.packs.assignment import Assignment
 from refill.packs.run import run_pack
+from refill.packs.watch import Watch, end_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,8 @@ class PackTask:
         for _ in batches:  # one row that only makes Spark run one task
             pass
         assignment, source, sink = pickle.loads(self._payload)
-        receipts = run_pack(assignment, source, sink, run_before=is_second_run())
+        watch = Watch(assignment.stall_seconds, end=end_process)
+        receipts = run_pack(assignment, source, sink, run_before=is_second_run(), watch=watch)
         yield receipts_to_batch(list(receipts))
 
 

@@ -23,9 +23,12 @@ from refill.packs.enrich import Enricher
 from refill.packs.faults import failure, fault_of, without_work
 from refill.packs.filter import Filter
 from refill.packs.flow import Flow, Throttle
+from refill.packs.pack_pool import PackPool
 from refill.packs.pool import sink_of, source_of
 from refill.packs.receipts import receipt_of
+from refill.packs.row_limit import RowLimit
 from refill.packs.run import OPEN
+from refill.packs.watch import Watch, end_process
 from refill.spark.frames import conform, from_spark, spark_safe, to_spark
 from refill.spark.lane_fused import RECEIPT_SCHEMA, is_second_run, pickled, receipts_to_batch
 from refill.spark.session import SparkLink
@@ -134,11 +137,16 @@ class ReadTask:
         for _ in batches:
             pass
         assignment, source, ticket, schema = pickle.loads(self._payload)
+        lent = PackPool(OPEN)
+        watch = Watch(assignment.stall_seconds, end=end_process)
         try:
-            with source_of(OPEN, source, assignment.source_options, assignment.context) as reading:
-                yield from _read(assignment, reading.get(), ticket, schema)
+            with (
+                watch.over(lent.cut),
+                source_of(lent, source, assignment.source_options, assignment.context) as reading,
+            ):
+                yield from _read(assignment, reading.get(), ticket, schema, watch)
         except Exception as exc:
-            text = b64encode(fault_of(exc).model_dump_json().encode()).decode()
+            text = b64encode(fault_of(watch.verdict(exc)).model_dump_json().encode()).decode()
             raise RuntimeError(f"refill-fault:{text}:") from exc
 
 
@@ -160,21 +168,27 @@ class WriteTask:
         if is_second_run():
             yield receipts_to_batch([without_work(ticket, Outcome.SUPERSEDED)])
             return
-        flow = Flow(conform(batch, schema) for batch in batches)
+        lent = PackPool(OPEN)
+        watch = Watch(assignment.stall_seconds, end=end_process)
+        limit = RowLimit(assignment.max_row_bytes, assignment.job.spec)
+        rows = (conform(batch, schema) for batch in batches)
+        flow = Flow(rows, limit=limit, check=watch.beat)
         try:
             with ExitStack() as opened:
+                opened.enter_context(watch.over(lent.cut))
                 place = (assignment.sink_options, assignment.context)
-                writing = opened.enter_context(sink_of(OPEN, sink, *place))
-                rows, given = iter(flow), schema
-                if getattr(assignment.job.spec, "enrichment", None) is not None:
+                writing = opened.enter_context(sink_of(lent, sink, *place))
+                taken, given = iter(flow), schema
+                spec = assignment.job.spec
+                if isinstance(spec, SinkSpec) and spec.enrichment is not None:
                     place = (assignment.source_options, assignment.context)
-                    asked = opened.enter_context(source_of(OPEN, source, *place))
-                    enricher = Enricher(assignment.job.sink_spec, asked.get())
-                    rows, given = map(enricher.apply, rows), enricher.schema(schema)
-                written = writing.get().write(assignment.job, ticket, given, rows)
+                    asked = opened.enter_context(source_of(lent, source, *place))
+                    enricher = Enricher(spec, asked.get())
+                    taken, given = map(enricher.apply, taken), enricher.schema(schema)
+                written = writing.get().write(assignment.job, ticket, given, taken)
             receipt = receipt_of(
                 ticket,
-                written,
+                limit.account(written),
                 rows_read=flow.rows_read,
                 rows_filtered=0,
                 seconds=0.0,
@@ -182,7 +196,7 @@ class WriteTask:
                 source_ended=flow.ended,
             )
         except Exception as exc:
-            receipt = failure(ticket, exc)
+            receipt = failure(ticket, watch.verdict(exc))
         for _ in batches:  # Spark waits until its data is taken
             pass
         yield receipts_to_batch([receipt])
@@ -286,13 +300,14 @@ def _read_frame(
 
 
 def _read(
-    assignment: Assignment, source: Any, ticket: Ticket, schema: pa.Schema
+    assignment: Assignment, source: Any, ticket: Ticket, schema: pa.Schema, watch: Watch
 ) -> Iterator[pa.RecordBatch]:
     spec = assignment.job.spec
     safe = spark_safe(schema)
     keep = Filter(spec.filter, schema) if spec.filter else None
     throttle = Throttle(assignment.max_rows_per_second) if assignment.max_rows_per_second else None
-    for batch in Flow(source.read(spec.read, ticket.extent), throttle=throttle):
+    batches = source.read(spec.read, ticket.extent)
+    for batch in Flow(batches, throttle=throttle, check=watch.beat):
         if far_rows(batch) is not None:
             raise TransformFailed(
                 "A timestamp lies after the year 294246, which Spark SQL cannot hold: leave such "

@@ -34,6 +34,7 @@ logger.launcher.name = org.apache.spark.util.Utils
 logger.launcher.level = error
 """
 
+_PYTHON_SHARE = 0.6
 JVM_END_SECONDS = 20.0  # it removes its scratch files on its way out
 
 # a Connect server that is away, or came back without our session
@@ -54,6 +55,9 @@ class SparkLink(Protocol):
     def cancel_tag(self, tag: str) -> None: ...
     def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
         """What an observation beneath a view has seen, once the frame over it was collected."""
+
+    def progress(self, tag: str) -> int | None:
+        """What the jobs of the tag have moved inside the JVM so far; None: nobody can tell."""
 
     def note(self, exc: Exception) -> None:
         """Looks at a job's error: does it say that this session is gone for good?"""
@@ -89,6 +93,16 @@ class ClassicLink:
     def observed(self, frame: "DataFrame", observation: "Observation") -> Mapping[str, Any]:
         return observation.get
 
+    def progress(self, tag: str) -> int | None:
+        scala: Any = self.session.sparkContext._jsc.sc()
+        tracker, store = scala.statusTracker(), scala.statusStore()
+        moved = 0
+        for job in tracker.getJobIdsForTag(tag):
+            moved += 1
+            for stage in store.job(job).stageIds().mkString(",").split(","):
+                moved += _moved(store, int(stage)) if stage else 0
+        return moved
+
     def note(self, exc: Exception) -> None:
         """The JVM is our child: `alive` asks the process itself."""
 
@@ -120,6 +134,17 @@ class ClassicLink:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _moved(store: Any, stage: int) -> int:
+    """Rows that went through a stage, as the executors' heartbeats tell; 0: it has not begun."""
+    try:
+        data = store.lastStageAttempt(stage)
+    except Exception:  # py4j's own form of the JVM's "no such element"
+        return 0
+    return int(
+        data.shuffleReadRecords() + data.shuffleWriteRecords() + 1_000 * data.numCompleteTasks()
+    )
 
 
 class ConnectLink:
@@ -156,6 +181,9 @@ class ConnectLink:
             if name == observation._name:
                 return dict(values)
         return {}
+
+    def progress(self, tag: str) -> int | None:
+        return None  # the server keeps it to itself
 
     def note(self, exc: Exception) -> None:
         if _SESSION_LOST.search(str(exc)):
@@ -247,6 +275,9 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.artifact.isolation.enabled": "false",
         "spark.sql.ansi.enabled": "true",
     }
+    if (memory := settings.python_memory or _share_of_memory(settings)) is not None:
+        # one that needs more gets a MemoryError, and not the machine its last page
+        hints["spark.executor.pyspark.memory"] = memory
     if settings.spark_master.startswith("local"):
         scratch = settings.home_path / "cache" / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -262,6 +293,15 @@ def _configuration(settings: Settings) -> dict[str, str]:
             "spark.io.encryption.enabled": "true",
         }
     return hints
+
+
+def _share_of_memory(settings: Settings) -> str | None:
+    """On one machine, what its other inhabitants can spare; a cluster's operator knows better."""
+    import psutil
+
+    if not settings.spark_master.startswith("local"):
+        return None
+    return f"{int(psutil.virtual_memory().total * _PYTHON_SHARE) // 2**20}m"
 
 
 def _prepare_environment(settings: Settings) -> None:

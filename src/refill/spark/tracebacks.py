@@ -21,3 +21,8 @@ def missing_in(text: str) -> Misconfigured | None:
     if named is None:
         return explain(ImportError(found[2]))
     return explain(ModuleNotFoundError(found[2], name=named[1]))
+
+
+def process_ended(text: str) -> bool:
+    """Whether a Python worker went without a word: killed, out of memory, or by our own watch."""
+    return "Python worker exited unexpectedly" in text or "worker exited with code" in text

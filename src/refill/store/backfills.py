@@ -21,7 +21,7 @@ from refill.store.tables import holds as held
 
 _RACES = 5  # how often a holder may vanish between the refusal and the look at it
 _FRESH: dict[str, Any] = {
-    **{"state": SliceState.PENDING.value, "failures": 0, "not_before": 0},
+    **{"state": SliceState.PENDING.value, "failures": 0, "suspicions": 0, "not_before": 0},
     **{"error": None, "error_code": None, "started_at": None, "ended_at": None},
     **{"rows_read": 0, "rows_delivered": 0, "rows_filtered": 0, "rows_rejected": 0},
     **{"bytes_written": 0, "seconds": 0.0},

@@ -14,7 +14,17 @@ from refill.store import changes
 from refill.store.part import Part
 from refill.store.records import ClaimedSlice, Pack, PackLimits
 from refill.store.rows import backfill_of, dicts, slice_of, to_datetime
-from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, tallies, targets
+from refill.store.tables import (
+    QUARANTINED,
+    WAITS_FOR_SINK,
+    among,
+    backfills,
+    slices,
+    tallies,
+    targets,
+    teams,
+)
+from refill.store.turns import in_turn
 
 HISTORY_EVERY = 4  # of so many claims, one goes to history before schedules
 UNKNOWN_ROWS = 1_000  # what a slice without an estimate counts for
@@ -22,6 +32,7 @@ UNKNOWN_ROWS = 1_000  # what a slice without an estimate counts for
 _RUNS = among(backfills.c.status, Status.SCHEDULED, Status.RUNNING)
 _PENDING = among(slices.c.state, SliceState.PENDING)
 _RUNNING = among(slices.c.state, SliceState.RUNNING)
+_QUARANTINED = slices.c.suspicions > sa.literal_column(str(QUARANTINED - 1))
 _TURN = sa.select(tallies.c.value).where(tallies.c.name == "claims")
 
 
@@ -35,7 +46,8 @@ class Claims(Part):
             turn = connection.execute(_TURN).scalar_one()
             query = _CANDIDATES[turn % HISTORY_EVERY == HISTORY_EVERY - 1]
             now = {"now": self._backend.now(connection)}
-            candidates = list(connection.execute(query, now).scalars())
+            found = connection.execute(query, now).all()
+            candidates = [row.id for row in in_turn(connection, found, limits.weights)]
         # First those that nobody holds at this moment; then the others, waiting for each: a
         # backfill whose row is held by a finish for a millisecond must not look as if it had none.
         for waits in (False, True):
@@ -49,6 +61,16 @@ class Claims(Part):
                     if pack is not None:
                         return pack
         return None
+
+    def any_quarantined(self) -> bool:
+        query = (
+            sa.select(slices.c.id)
+            .join(backfills, backfills.c.id == slices.c.backfill_id)
+            .where(_RUNS, _PENDING, _QUARANTINED)
+            .limit(1)
+        )
+        with self._backend.read() as connection:
+            return connection.execute(query).first() is not None
 
     def heartbeat(
         self,
@@ -123,12 +145,16 @@ class Claims(Part):
         connection.execute(
             tallies.update().where(tallies.c.name == "claims").values(value=tallies.c.value + 1)
         )
+        connection.execute(
+            teams.update().where(teams.c.id == backfill.team_id).values(claimed_at=now)
+        )
         return Pack(
             id=leased["pack"],
             backfill=dataclasses.replace(
                 backfill, started_at=to_datetime(started), updated_at=to_datetime(now)
             ),
             rows_rejected=_rejected(connection, backfill.id),
+            alone=limits.alone,
             slices=tuple(
                 ClaimedSlice(
                     slice=slice_of({**part, **leased, "attempt": part["attempt"] + 1}),
@@ -162,7 +188,8 @@ def _candidates(history_first: bool) -> Any:
     )
     first, second = (1, 0) if history_first else (0, 1)
     return (
-        sa.select(backfills.c.id)
+        sa.select(backfills.c.id, backfills.c.team_id, teams.c.claimed_at)
+        .join(teams, teams.c.id == backfills.c.team_id)
         .where(
             _RUNS,
             ~WAITS_FOR_SINK,
@@ -214,8 +241,9 @@ def _due_slices(
     query = (
         sa.select(slices)
         .where(own, _PENDING, slices.c.not_before <= now)
+        .where(_QUARANTINED if limits.alone else ~_QUARANTINED)
         .order_by(slices.c.index)
-        .limit(max(1, min(limits.max_slices, share)))
+        .limit(1 if limits.alone else max(1, min(limits.max_slices, share)))
         .with_for_update(skip_locked=True, of=slices)
     )
     if row["shared_target"] is None:

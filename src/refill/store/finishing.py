@@ -1,21 +1,21 @@
 """The end of slices, and of the backfill with the last of them."""
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from refill.domain.backfill import ACTIVE, Status
 from refill.domain.errors import Superseded
-from refill.domain.retry import RetryPolicy
+from refill.domain.retry import ENGINE_KILLED, RetryPolicy
 from refill.domain.slice import Fault, Outcome, Receipt, SliceState
 from refill.store import changes
 from refill.store.part import Part
 from refill.store.records import Finished
 from refill.store.rows import spec_of, to_json
 from refill.store.summing import sum_counters
-from refill.store.tables import among, rejects, slices
+from refill.store.tables import QUARANTINED, among, rejects, slices
 
 _UNEXPLAINED = Fault(
     code="error",
@@ -69,6 +69,45 @@ class Finishing(Part):
             # nothing is counted as a failure here, so that any policy will do
             released += len(self.finish_slices(backfill_id, receipts, RetryPolicy()).accepted)
         return released
+
+    def suspect_slices(self, held: Collection[tuple[int, int]], policy: RetryPolicy) -> int:
+        """What ran when an engine died: one of them may have killed it, and the others merely ran
+        beside. All go back without a failure; what did so twice runs alone, and what ran alone
+        then has shown itself."""
+        attempts = dict(held)
+        owners = sa.select(slices.c.backfill_id).where(slices.c.id.in_(attempts)).distinct()
+        with self._backend.read() as connection:
+            backfill_ids = sorted(connection.execute(owners).scalars())
+        back = 0
+        for backfill_id in backfill_ids:
+            with self._backend.write() as connection:
+                row = changes.lock(connection, backfill_id)
+                now = self._backend.now(connection)
+                receipts = _suspected(connection, backfill_id, attempts)
+                settled = settle(connection, row, receipts, policy, self._rng, now)
+                back += len(settled.accepted)
+        return back
+
+
+def _suspected(
+    connection: sa.Connection, backfill_id: int, attempts: Mapping[int, int]
+) -> list[Receipt]:
+    query = sa.select(slices.c.id, slices.c.attempt, slices.c.suspicions).where(
+        slices.c.backfill_id == backfill_id,
+        slices.c.id.in_(sorted(attempts)),
+        among(slices.c.state, SliceState.RUNNING),
+    )
+    found = [part for part in connection.execute(query) if part.attempt == attempts[part.id]]
+    ids = [part.id for part in found]
+    connection.execute(
+        slices.update().where(slices.c.id.in_(ids)).values(suspicions=slices.c.suspicions + 1)
+    )
+    return [
+        Receipt(slice_id=part.id, attempt=part.attempt, outcome=Outcome.FAILED, fault=ENGINE_KILLED)
+        if part.suspicions >= QUARANTINED
+        else Receipt(slice_id=part.id, attempt=part.attempt, outcome=Outcome.UNSTARTED)
+        for part in found
+    ]
 
 
 def settle(

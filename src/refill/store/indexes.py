@@ -45,4 +45,5 @@ _partial(
     slices.c.rows_rejected,
     where="rows_rejected > 0",
 )
+_partial("ix_slices_quarantined", slices.c.backfill_id, slices.c.state, where="suspicions > 1")
 Index("ix_rejects_backfill_id_id", rejects.c.backfill_id, rejects.c.id)

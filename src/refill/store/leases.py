@@ -1,11 +1,11 @@
 """Leases on a backfill as a whole: to plan it, or to seal it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from refill.domain.backfill import CountedBackfill, Origin, Status
+from refill.domain.backfill import ACTIVE, CountedBackfill, Origin, Status
 from refill.domain.errors import Superseded
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Dated, Fault, Receipt, SliceState
@@ -19,14 +19,19 @@ from refill.store.tables import WAITS_FOR_SINK, among, backfills, slices, target
 
 _PORTION = 5_000  # rows per INSERT statement
 _UNDONE = [state for state in SliceState if state is not SliceState.COMPLETED]
+_SCHEDULES_FIRST = sa.case((backfills.c.origin == Origin.SCHEDULE.value, 0), else_=1)
 
 
 class Leases(Part):
-    def claim_plan(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+    def claim_plan(
+        self, worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
         condition = among(backfills.c.status, Status.CREATED) & ~WAITS_FOR_SINK
-        return self._claim(worker, lease_seconds, condition)
+        return self._claim(worker, lease_seconds, condition, but_teams)
 
-    def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+    def claim_seal(
+        self, worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
         undone = sa.exists().where(
             slices.c.backfill_id == backfills.c.id, among(slices.c.state, *_UNDONE)
         )
@@ -37,6 +42,7 @@ class Leases(Part):
             & backfills.c.planned.is_(True)
             & backfills.c.seals.is_(True)
             & ~undone,
+            but_teams,
         )
 
     def save_plan(
@@ -145,42 +151,51 @@ class Leases(Part):
         dates = [PlannedSlice(extent=Dated(date=day), target="") for day in spec.dates]
         self._insert(connection, row["id"], dates, now, **ended)
 
-    def _claim(self, worker: str, lease_seconds: float, condition: Any) -> BackfillClaim | None:
-        def candidates(now: int) -> Any:
-            return (
-                sa.select(backfills)
-                .where(condition, backfills.c.lease_until.is_(None), backfills.c.not_before <= now)
-                .order_by(
-                    sa.case((backfills.c.origin == Origin.SCHEDULE.value, 0), else_=1),
-                    backfills.c.id,
-                )
-                .limit(1)
-            )
-
+    def _claim(
+        self, worker: str, lease_seconds: float, condition: Any, but_teams: Collection[int]
+    ) -> BackfillClaim | None:
+        """Teams take turns: first the one that has the fewest in work."""
+        unheld = condition & backfills.c.lease_until.is_(None)
         with self._backend.read() as connection:
             # most looks find nothing: those must not queue for the right to write
-            if connection.execute(candidates(self._backend.now(connection))).first() is None:
-                return None
-        with self._backend.write() as connection:
-            now = self._backend.now(connection)
-            query = candidates(now).with_for_update(skip_locked=True, of=backfills)
-            row = connection.execute(query).mappings().first()
-            if row is None:
-                return None
-            attempt = row["attempt"] + 1
-            changes.update(
-                connection,
-                row["id"],
-                now,
-                attempt=attempt,
-                worker=worker,
-                lease_until=now + round(lease_seconds * 1_000_000),
-            )
-            return BackfillClaim(
-                backfill=backfill_of({**row, "updated_at": now}),
-                attempt=attempt,
-                failures=row["failures"],
-            )
+            waiting = _first_by_team(connection, unheld, self._backend.now(connection))
+            left = {team: first for team, first in waiting.items() if team not in but_teams}
+            busy = _in_work(connection) if len(left) > 1 else {}
+        for team in sorted(left, key=lambda team: (busy.get(team, 0), left[team])):
+            with self._backend.write() as connection:
+                claim = self._lease(connection, worker, lease_seconds, unheld, team)
+                if claim is not None:
+                    return claim
+        return None
+
+    def _lease(
+        self, connection: sa.Connection, worker: str, lease_seconds: float, unheld: Any, team: int
+    ) -> BackfillClaim | None:
+        now = self._backend.now(connection)
+        query = (
+            sa.select(backfills)
+            .where(unheld, backfills.c.not_before <= now, backfills.c.team_id == team)
+            .order_by(_SCHEDULES_FIRST, backfills.c.id)
+            .limit(1)
+            .with_for_update(skip_locked=True, of=backfills)
+        )
+        row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        attempt = row["attempt"] + 1
+        changes.update(
+            connection,
+            row["id"],
+            now,
+            attempt=attempt,
+            worker=worker,
+            lease_until=now + round(lease_seconds * 1_000_000),
+        )
+        return BackfillClaim(
+            backfill=backfill_of({**row, "updated_at": now}),
+            attempt=attempt,
+            failures=row["failures"],
+        )
 
     def _held(self, connection: sa.Connection, claim: BackfillClaim) -> sa.RowMapping:
         """The locked row, if the claim still stands."""
@@ -223,3 +238,29 @@ class Leases(Part):
             # sorted: two plans over the same targets would wait for each other
             missing = self._backend.insert_missing(targets)
             connection.execute(missing, [{"key": key} for key in keys])
+
+
+def _first_by_team(
+    connection: sa.Connection, condition: Any, now: int
+) -> dict[int, tuple[int, int]]:
+    """Of each team what it would have first, as a place in the queue."""
+    query = (
+        sa.select(
+            backfills.c.team_id,
+            sa.func.min(_SCHEDULES_FIRST).label("kind"),
+            sa.func.min(backfills.c.id).label("oldest"),
+        )
+        .where(condition, backfills.c.not_before <= now)
+        .group_by(backfills.c.team_id)
+    )
+    return {row.team_id: (row.kind, row.oldest) for row in connection.execute(query)}
+
+
+def _in_work(connection: sa.Connection) -> dict[int, int]:
+    """How many backfills of each team are planned or sealed at this moment."""
+    query = (
+        sa.select(backfills.c.team_id, sa.func.count().label("held"))
+        .where(among(backfills.c.status, *ACTIVE), backfills.c.lease_until.is_not(None))
+        .group_by(backfills.c.team_id)
+    )
+    return {row.team_id: row.held for row in connection.execute(query)}

@@ -56,6 +56,8 @@ class AccessStore(Protocol):
         """The key with that prefix and its user; revoked and expired ones too."""
 
     def revoke_key(self, key_id: int) -> ApiKey: ...
+    def count_use(self, counted: str, hour: int, count: int) -> int:
+        """Adds to what was used in that hour; returns what it was before."""
 
 
 class PipelineStore(Protocol):
@@ -209,8 +211,11 @@ class WorkStore(Protocol):
 
     def now(self) -> datetime: ...
 
-    def claim_plan(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
-        """A CREATED backfill that nobody plans, whose `not_before` has come."""
+    def claim_plan(
+        self, worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
+        """A CREATED backfill that nobody plans, whose `not_before` has come; of the team that has
+        the fewest in work, and of none of `but_teams`."""
 
     def save_plan(
         self,
@@ -226,12 +231,16 @@ class WorkStore(Protocol):
         when the backfill was submitted (its table had no columns then)."""
 
     def claim_pack(self, worker: str, limits: PackLimits, lease_seconds: float) -> Pack | None:
-        """Slices of one backfill, in order, each with a new attempt. Schedules go before history,
-        yet every fourth claim is history's turn; among equals, whoever waited longest. Passes over
+        """Slices of one backfill, in order, each with a new attempt. Teams take turns: first the
+        one that has the fewest packs running, by its weight. Within a team schedules go before
+        history, yet every fourth claim is history's turn; among equals, whoever waited longest.
+        Passes over
         paused backfills, `max_concurrent` reached, and targets where a slice of another backfill
         still runs. The first claim makes the backfill RUNNING."""
 
-    def claim_seal(self, worker: str, lease_seconds: float) -> BackfillClaim | None:
+    def claim_seal(
+        self, worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
         """A backfill that `seals`, all of whose slices are completed, and that has not ended. One
         that is paused too: there is nothing left that could wait."""
 
@@ -267,6 +276,13 @@ class WorkStore(Protocol):
         for ever. When the last slice ends, the backfill ends in the same transaction, with its
         counters frozen, unless it is to be sealed. The rejects are stored with it; a slice's
         earlier ones go."""
+
+    def any_quarantined(self) -> bool:
+        """Whether a slice waits for a claim `alone`: it ran at two deaths of an engine."""
+
+    def suspect_slices(self, held: Collection[tuple[int, int]], policy: RetryPolicy) -> int:
+        """What ran when an engine died: pending again without a failure; what ran alone then has
+        failed."""
 
     def release_slices(self, held: Collection[tuple[int, int]]) -> int:
         """A clean stop: pending again, nothing added to `failures`."""

@@ -81,6 +81,7 @@ class Pack:
     backfill: Backfill
     rows_rejected: int  # by all of the backfill's slices until now
     slices: tuple[ClaimedSlice, ...]
+    alone: bool = False  # nothing may run beside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,8 @@ class PackLimits:
     max_slices: int = 256
     max_rows: int = 250_000
     slots: int = 2
+    weights: Mapping[int, float] = field(default_factory=dict)  # of teams; 1 where none is given
+    alone: bool = False  # nothing else runs here: one slice of those that must have that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

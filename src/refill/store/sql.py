@@ -11,6 +11,7 @@ from refill.store.finishing import Finishing
 from refill.store.gauges import GaugesReader
 from refill.store.notices import Notices
 from refill.store.pipelines import Pipelines
+from refill.store.rates import Rates
 from refill.store.reconciling import Reconciling
 from refill.store.slices import Slices
 from refill.store.sweeping import Sweeping
@@ -18,6 +19,7 @@ from refill.store.sweeping import Sweeping
 
 class SqlStore(
     Access,
+    Rates,
     Pipelines,
     Backfills,
     Slices,

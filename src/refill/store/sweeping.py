@@ -17,6 +17,7 @@ from refill.store.tables import (
     backfills,
     deliveries,
     events,
+    rates,
     rejects,
     slices,
     tallies,
@@ -25,6 +26,7 @@ from refill.store.tables import (
 _ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 _RUNNABLE = (Status.SCHEDULED, Status.RUNNING, Status.PAUSED)
 _DAY = 86_400_000_000
+_HOUR = 3_600_000_000
 
 
 class Sweeping(Leases):
@@ -99,6 +101,7 @@ class Sweeping(Leases):
             stale = sa.select(events.c.id).where(events.c.created_at < limit)
             connection.execute(deliveries.delete().where(deliveries.c.event_id.in_(stale)))
             connection.execute(events.delete().where(events.c.created_at < limit))
+            connection.execute(rates.delete().where(rates.c.hour < limit // _HOUR))
         return pruned
 
 

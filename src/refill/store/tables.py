@@ -53,6 +53,7 @@ teams = Table(
     Column("id", Id, primary_key=True),
     Column("name", Text, nullable=False),
     Column("created_at", Time, nullable=False),
+    _number("claimed_at"),  # when one of its packs was last claimed
     sqlite_autoincrement=True,
 )
 
@@ -219,6 +220,8 @@ WAITS_FOR_SINK = exists().where(
     sinks.c.id == backfills.c.pipeline_id, sinks.c.status != literal_column("'active'")
 )
 
+QUARANTINED = 2  # a slice that ran at so many deaths of an engine runs alone
+
 # Present while the backfill is active: its primary key keeps two from covering the same.
 holds = Table(
     "holds",
@@ -257,6 +260,7 @@ slices = Table(
     Column("queued_at", Time, nullable=False),
     Column("started_at", Time),
     Column("ended_at", Time),
+    _number("suspicions"),  # engines that died while it ran
     UniqueConstraint("backfill_id", "index"),
     sqlite_autoincrement=True,
 )
@@ -346,4 +350,13 @@ tallies = Table(
     metadata,
     Column("name", Text, primary_key=True),
     _number("value"),
+)
+
+# Requests by key, wrong keys by address: in this hour. Shared by all API processes.
+rates = Table(
+    "rates",
+    metadata,
+    Column("counted", Text, primary_key=True),
+    _number("hour"),
+    _number("used"),
 )

@@ -3,6 +3,7 @@
 import dataclasses
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from refill.connectors.kit.contract import Job
 from refill.domain.backfill import Backfill
@@ -12,6 +13,14 @@ from refill.store.records import ClaimedSlice, Pack
 from refill.worker.ends import Ends
 
 PACK_SECONDS = 5.0  # no slice of a pack is begun after that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLimits:
+    """What the operator lets a slice take."""
+
+    stall_seconds: float = 300.0
+    max_row_bytes: int = 64 * 1024 * 1024
 
 
 def draw_tickets(slices: Sequence[ClaimedSlice]) -> list[Ticket]:
@@ -35,6 +44,7 @@ def assign(
     ends: Ends,
     tickets: Sequence[Ticket],
     *,
+    limits: TaskLimits,
     on_step: Callable[[str, int], None] | None = None,
 ) -> Assignment:
     return Assignment(
@@ -48,6 +58,8 @@ def assign(
         tickets=tuple(tickets),
         seconds_budget=PACK_SECONDS,
         max_rows_per_second=pack.backfill.spec.max_rows_per_second,
+        stall_seconds=limits.stall_seconds,
+        max_row_bytes=limits.max_row_bytes,
         on_step=on_step,
     )
 

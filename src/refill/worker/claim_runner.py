@@ -2,22 +2,24 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from refill.domain.errors import RefillError, StoreBusy, Superseded
 from refill.domain.retry import RetryPolicy
 from refill.logs import about
 from refill.packs.faults import fault_of
+from refill.packs.pack_pool import PackCancelled
+from refill.packs.watch import stalled
 from refill.store.port import WorkStore
 from refill.store.records import BackfillClaim
-from refill.worker.in_flight import InFlight
+from refill.worker.in_flight import ClaimInFlight, InFlight
+from refill.worker.seats import Seats
 from refill.worker.store_retry import retry_store
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4  # one system that is slow to answer must not hold up the others
-
-Claim = Callable[[str, float], BackfillClaim | None]  # (worker, lease_seconds)
+# (worker, lease_seconds, teams that are not meant)
+Claim = Callable[[str, float, Collection[int]], BackfillClaim | None]
 
 
 class ClaimRunner:
@@ -34,6 +36,7 @@ class ClaimRunner:
         policy: RetryPolicy,
         worker: str,
         lease_seconds: float,
+        stall_seconds: float,
         abandoned: threading.Event,
     ) -> None:
         self.doing = doing
@@ -45,7 +48,8 @@ class ClaimRunner:
         self._worker = worker
         self._lease_seconds = lease_seconds
         self._abandoned = abandoned
-        self._free = threading.BoundedSemaphore(AT_ONCE)
+        self._stall_seconds = stall_seconds
+        self._seats = Seats()
 
     def look(self) -> bool:
         """Claims at most one backfill and begins to work on it; False: there was nothing to do,
@@ -58,21 +62,23 @@ class ClaimRunner:
         return True
 
     def _claim(self) -> BackfillClaim | None:
-        if not self._free.acquire(blocking=False):
+        full = self._seats.full_for()
+        if full is None:
             return None
-        claim: BackfillClaim | None = None
-        try:
-            claim = self._claim_from(self._worker, self._lease_seconds)
-        finally:
-            if claim is None:
-                self._free.release()
+        claim = self._claim_from(self._worker, self._lease_seconds, full)
         if claim is not None:
+            self._seats.take(claim.backfill.team_id)
             self._in_flight.add_claim(claim)
         return claim
 
+    def _leave(self, claim: BackfillClaim) -> None:
+        self._seats.leave(claim.backfill.team_id)
+
     def _run(self, claim: BackfillClaim) -> None:
+        working = ClaimInFlight(claim, threading.get_ident(), lambda: self._leave(claim))
+        self._in_flight.begin_claim(working)
         try:
-            self._try(claim)
+            self._try(working)
         except Superseded as exc:
             log.info("claim lost: %s", exc.message, extra=about("superseded", claim.backfill))
         except StoreBusy:
@@ -81,21 +87,25 @@ class ClaimRunner:
                 extra=about("store_busy", claim.backfill),
             )
         finally:
-            self._in_flight.remove_claim(claim)
-            self._free.release()
+            if self._in_flight.end_claim(working):
+                self._leave(claim)
 
-    def _try(self, claim: BackfillClaim) -> None:
+    def _try(self, working: ClaimInFlight) -> None:
+        claim = working.claim
         try:
             self._work(claim)
         except (Superseded, StoreBusy):
             raise
-        except Exception as exc:
-            fault = fault_of(exc)
+        except (Exception, PackCancelled) as exc:
+            if working.abandoned:
+                return
+            error = stalled(self._stall_seconds) if working.stalled else exc
+            fault = fault_of(error)
             log.warning(
                 "%s failed: %s",
                 self.doing,
                 fault.message,
-                exc_info=None if isinstance(exc, RefillError) else exc,
+                exc_info=None if isinstance(error, RefillError) else exc,
                 extra={**about(f"{self.doing}_failed", claim.backfill), "code": fault.code},
             )
             retry_store(

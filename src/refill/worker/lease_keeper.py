@@ -13,8 +13,6 @@ from refill.worker.in_flight import InFlight, PackInFlight
 
 log = logging.getLogger(__name__)
 
-STALL_SECONDS = 300.0  # a pack takes seconds; one this old does not get on
-
 
 class LeaseKeeper:
     """One thread beats and sweeps, in this order: a sweep that ran while our own heartbeat was
@@ -69,7 +67,6 @@ class LeaseKeeper:
             gone = [slice_id for slice_id, _ in held.leases if slice_id in lost]
             if gone and not held.finishing and not held.given_up:
                 self._give_up(held, len(gone))
-            self._watch(held)
 
     def sweep(self) -> None:
         swept = self._store.sweep(self._policy)
@@ -93,14 +90,3 @@ class LeaseKeeper:
             self._engine.cancel(held.pack.id)
         except RefillError as exc:
             log.warning("cancel failed: %s", exc.message, extra={"action": "cancel_failed"})
-
-    def _watch(self, held: PackInFlight) -> None:
-        if held.stall_told or time.monotonic() - held.since < STALL_SECONDS:
-            return
-        held.stall_told = True
-        log.warning(
-            "pack %s has run for %d s without an end",
-            held.pack.id,
-            STALL_SECONDS,
-            extra=about("stalled", held.pack.backfill),
-        )

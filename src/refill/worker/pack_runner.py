@@ -2,26 +2,31 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from refill.connectors.kit.contract import Job, Sink
 from refill.domain.backfill import Backfill, Status
-from refill.domain.errors import EngineUnavailable, Superseded
+from refill.domain.errors import EngineUnavailable, Superseded, TransientError
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Fault, Outcome, Receipt, Ticket
 from refill.logs import about
 from refill.packs.engine import Engine
 from refill.packs.faults import failure, fault_of
+from refill.packs.pack_pool import PackCancelled
 from refill.packs.pool import Pool, sink_of
+from refill.packs.watch import stalled
 from refill.store.port import WorkStore
 from refill.store.records import Finished
-from refill.worker.assignments import assign, draw_tickets, job_of
+from refill.worker.assignments import TaskLimits, assign, draw_tickets, job_of
 from refill.worker.ends import EndsFinder
 from refill.worker.in_flight import InFlight, PackInFlight
 from refill.worker.prepared import Prepared
 from refill.worker.store_retry import retry_store
 
 log = logging.getLogger(__name__)
+
+DYING_SECONDS = 1.0
 
 
 class PackRunner:
@@ -37,6 +42,7 @@ class PackRunner:
         prepared: Prepared,
         in_flight: InFlight,
         policy: RetryPolicy,
+        limits: TaskLimits,
         abandoned: threading.Event,
         on_sealable: Callable[[], None],
         on_step: Callable[[str], None],
@@ -49,6 +55,7 @@ class PackRunner:
         self._prepared = prepared
         self._in_flight = in_flight
         self._policy = policy
+        self._limits = limits
         self._abandoned = abandoned
         self._on_sealable = on_sealable
         self._on_step = on_step
@@ -59,12 +66,18 @@ class PackRunner:
         try:
             self._on_step("after_claim")
             receipts = self._execute(held)
+            if held.abandoned:
+                return None  # somebody else has told the store
+            if held.engine_died:
+                self._suspect(held)
+                return None
             if held.given_up:
                 self._release(held)
                 return None
             return self._finish(held, receipts)
         finally:
-            self._in_flight.remove_pack(held)
+            if not held.abandoned:
+                self._in_flight.remove_pack(held)
 
     def _execute(self, held: PackInFlight) -> list[Receipt]:
         pack = held.pack
@@ -79,22 +92,37 @@ class PackRunner:
                     ticket.model_copy(update={"staging": place})
                     for ticket, place in zip(tickets, places, strict=True)
                 ]
-                receipts = self._engine.run(assign(pack, ends, staged, on_step=self._on_task_step))
-                if held.given_up:
+                if not self._engine.alive():
+                    held.given_up = True  # it died before this began: nothing is to blame
+                    return []
+                held.move("run")
+                receipts = self._engine.run(
+                    assign(
+                        pack,
+                        ends,
+                        staged,
+                        limits=self._limits,
+                        on_step=self._on_task_step,
+                    )
+                )
+                if held.given_up or held.abandoned:
                     return receipts
+                held.move("publish")
                 self._on_step("before_publish")
                 published = self._publish(sink.get(), job, staged, matched(staged, receipts))
                 self._on_step("after_publish_before_finish")
                 return published
-        except Exception as exc:
-            if not held.given_up:
+        except (Exception, PackCancelled) as exc:
+            held.engine_died |= held.stage == "run" and self._lost_engine(exc)
+            error = stalled(self._limits.stall_seconds) if held.stalled else _said(exc)
+            if not held.given_up and not held.abandoned:
                 log.warning(
                     "pack failed: %s",
-                    exc,
-                    exc_info=None if isinstance(exc, EngineUnavailable) else exc,
+                    error,
+                    exc_info=None if isinstance(error, TransientError) else exc,
                     extra=about("pack_failed", pack.backfill),
                 )
-            return [failure(ticket, exc) for ticket in tickets]
+            return [failure(ticket, error) for ticket in tickets]
 
     def _publish(
         self, sink: Sink, job: Job, tickets: Sequence[Ticket], receipts: Sequence[Receipt]
@@ -117,8 +145,9 @@ class PackRunner:
         # one of them was taken over: publishing again, one at a time, tells which
         return [self._publish(sink, job, [ticket], [receipt])[0] for ticket, receipt in pairs]
 
-    def _finish(self, held: PackInFlight, receipts: Sequence[Receipt]) -> Finished:
-        held.finishing = True
+    def _finish(self, held: PackInFlight, receipts: Sequence[Receipt]) -> Finished | None:
+        if not self._in_flight.finish(held):
+            return None
         backfill = held.pack.backfill
         finished = retry_store(
             lambda: self._store.finish_slices(backfill.id, receipts, self._policy),
@@ -135,6 +164,27 @@ class PackRunner:
         _tell(backfill, receipts, finished)
         return finished
 
+    def _lost_engine(self, exc: BaseException) -> bool:
+        """A JVM's end is felt before it shows: the process is gone a moment after its socket."""
+        if not isinstance(exc, EngineUnavailable):
+            return False
+        deadline = time.monotonic() + DYING_SECONDS
+        while self._engine.alive():
+            if time.monotonic() >= deadline or self._abandoned.wait(0.05):
+                return False
+        return True
+
+    def _suspect(self, held: PackInFlight) -> None:
+        count = retry_store(
+            lambda: self._store.suspect_slices(held.leases, self._policy),
+            abandoned=self._abandoned,
+        )
+        log.warning(
+            "%d slices ran when the engine died",
+            count,
+            extra=about("suspected", held.pack.backfill),
+        )
+
     def _release(self, held: PackInFlight) -> None:
         count = retry_store(
             lambda: self._store.release_slices(held.leases), abandoned=self._abandoned
@@ -150,6 +200,12 @@ def matched(tickets: Sequence[Ticket], receipts: Sequence[Receipt]) -> list[Rece
         by_lease.get((ticket.slice_id, ticket.attempt)) or failure(ticket, lost)
         for ticket in tickets
     ]
+
+
+def _said(exc: BaseException) -> Exception:
+    if isinstance(exc, Exception):
+        return exc
+    return EngineUnavailable("The pack was cut short; its slices are tried again.")
 
 
 def _unpublished(receipt: Receipt, exc: Exception) -> Receipt:

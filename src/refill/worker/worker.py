@@ -16,23 +16,26 @@ from refill.domain.errors import EngineUnavailable, RefillError, StoreBusy
 from refill.domain.retry import RetryPolicy
 from refill.logs import about
 from refill.packs.engine import Engine
-from refill.packs.pool import Pool
+from refill.packs.pack_pool import ThreadPool
 from refill.planning.plan import PlanSettings
 from refill.settings import Settings
 from refill.store.port import Store
-from refill.store.records import BackfillClaim, PackLimits
+from refill.store.records import BackfillClaim, Pack, PackLimits
+from refill.worker.assignments import TaskLimits
 from refill.worker.claim_runner import Claim, ClaimRunner
 from refill.worker.ends import EndsFinder
 from refill.worker.housekeeping import Housekeeping
-from refill.worker.in_flight import InFlight
+from refill.worker.in_flight import InFlight, PackInFlight
 from refill.worker.lease_keeper import LeaseKeeper
 from refill.worker.pack_runner import PackRunner
 from refill.worker.planner import Planner
 from refill.worker.prepared import Prepared
+from refill.worker.quarantine import Quarantine
 from refill.worker.reconciler import Reconciler
 from refill.worker.sealer import Sealer
 from refill.worker.single_worker import only_worker
 from refill.worker.snapshots import Snapshots
+from refill.worker.stalls import Stalls
 from refill.worker.store_retry import retry_store
 
 log = logging.getLogger(__name__)
@@ -72,12 +75,19 @@ class Worker:
         self._on_task_step = on_task_step
         self._policy = RetryPolicy(max_failures=settings.max_failures)
         self._in_flight = InFlight()
-        self._pool = Pool()
+        self._pool = ThreadPool()
         self._snapshots = Snapshots()
         self._stopping = threading.Event()  # nothing more is claimed
         self._ended = threading.Event()  # the leases are not kept any longer
         self._abandoned = threading.Event()  # the store is not insisted on any longer
         self._claiming = threading.Lock()
+        self._quarantine = Quarantine(
+            store,
+            self._in_flight,
+            worker=self.name,
+            lease_seconds=settings.lease_seconds,
+            stopping=self._stopping,
+        )
         self._wake = threading.Event()  # there is something to claim
         self._sealable = threading.Event()  # a backfill's last slice was finished
         self.ready = threading.Event()  # Spark is warm and packs are claimed
@@ -120,7 +130,7 @@ class Worker:
         slot_threads = [thread for thread in threads if thread.name.startswith("slot-")]
         claimers = [thread for thread in threads if thread.name in ("planner", "sealer")]
         grace_seconds = LET_GO_SECONDS if lost else self._settings.grace_seconds
-        self._drain(slot_threads, claimers, grace_seconds)
+        self._drain(slot_threads, claimers, grace_seconds, lost)
         self._ended.set()
         for thread in threads:
             thread.join(2.0)
@@ -148,6 +158,10 @@ class Worker:
             prepared=prepared,
             in_flight=self._in_flight,
             policy=self._policy,
+            limits=TaskLimits(
+                stall_seconds=self._settings.stall_seconds,
+                max_row_bytes=self._settings.max_row_bytes,
+            ),
             abandoned=self._abandoned,
             on_sealable=self._sealable.set,
             on_step=self._on_step,
@@ -180,12 +194,22 @@ class Worker:
         seals = self._claim_runner(
             "seal", self._store.claim_seal, lambda claim: self._seal(sealer, claim)
         )
-        limits = PackLimits(slots=slots)
+        limits = PackLimits(slots=slots, weights=self._settings.weights)
+        stalls = Stalls(
+            self._store,
+            self._engine,
+            self._in_flight,
+            self._pool,
+            self._policy,
+            stall_seconds=self._settings.stall_seconds,
+            on_abandoned=lambda held: self._replace_slot(held, runner, limits),
+        )
         jobs: list[tuple[str, Callable[[], None]]] = [
             *((f"slot-{n}", lambda: self._run_slot(runner, limits)) for n in range(slots)),
             ("planner", lambda: self._run_claims(plans, self._stopping, IDLE_SECONDS)),
             ("sealer", lambda: self._run_claims(seals, self._sealable, SEAL_LOOK_SECONDS)),
             ("leases", lambda: leases.run(self._ended)),
+            ("stalls", lambda: stalls.run(self._ended)),
             ("housekeeping", lambda: housekeeping.run(self._stopping)),
             ("reconciler", lambda: reconciler.run(self._stopping)),
         ]
@@ -203,6 +227,7 @@ class Worker:
             policy=self._policy,
             worker=self.name,
             lease_seconds=self._settings.lease_seconds,
+            stall_seconds=self._settings.stall_seconds,
             abandoned=self._abandoned,
         )
 
@@ -230,6 +255,14 @@ class Worker:
     def _stored(self, call: Callable[[], T]) -> T:
         return retry_store(call, abandoned=self._abandoned)
 
+    def _replace_slot(self, held: PackInFlight, runner: PackRunner, limits: PackLimits) -> None:
+        """A slot whose pack cannot be ended is given up; another one takes its place."""
+        if self._stopping.is_set():
+            return
+        threading.Thread(
+            target=self._run_slot, args=(runner, limits), name="slot-again", daemon=True
+        ).start()
+
     def _run_slot(self, runner: PackRunner, limits: PackLimits) -> None:
         backoff = IDLE_SECONDS
         while not self._stopping.is_set():
@@ -238,19 +271,28 @@ class Worker:
                 with self._claiming:
                     if self._stopping.is_set():
                         return
-                    pack = self._store.claim_pack(self.name, limits, self._settings.lease_seconds)
+                    pack = self._claim_pack(limits)
                     if pack is None:
                         self._wake.wait(IDLE_SECONDS)
                         self._wake.clear()
                         continue
                     held = self._in_flight.add_pack(pack)
                 runner.run(held)
+                if held.abandoned:
+                    return  # another slot took this one's place
                 self._wake.set()
                 backoff = IDLE_SECONDS
             except Exception as exc:
                 self._tell(exc, "slot")
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
+
+    def _claim_pack(self, limits: PackLimits) -> Pack | None:
+        if not self._engine.alive() or any(each.pack.alone for each in self._in_flight.packs()):
+            return None
+        return self._quarantine.claim(limits) or self._store.claim_pack(
+            self.name, limits, self._settings.lease_seconds
+        )
 
     def _run_claims(self, claims: ClaimRunner, wake: threading.Event, idle_seconds: float) -> None:
         """Looks when it is woken, and now and then by itself: what another process made, or a
@@ -273,6 +315,7 @@ class Worker:
         slots: list[threading.Thread],
         claimers: list[threading.Thread],
         grace_seconds: float,
+        lost: bool,
     ) -> None:
         """Running packs may end by themselves, for a while; then they are cut short and their
         slices handed back, with no failure counted."""
@@ -282,6 +325,7 @@ class Worker:
         for held in self._in_flight.packs():
             if not held.finishing:
                 held.given_up = True
+                held.engine_died |= lost and held.stage == "run"
                 self._cancel(held.pack.id)
         for thread in claimers:
             # one that is just asking the store may still be given a claim
@@ -291,11 +335,14 @@ class Worker:
         for thread in slots:
             thread.join(LET_GO_SECONDS)
         self._abandoned.set()
-        left = [lease for held in self._in_flight.packs() for lease in held.leases]
+        left = self._in_flight.packs()
         if left:
             # Spark did not let go of them in time; the fences hold whatever they still do
+            died = [lease for held in left if held.engine_died for lease in held.leases]
+            others = [lease for held in left if not held.engine_died for lease in held.leases]
             try:
-                self._store.release_slices(left)
+                self._store.suspect_slices(died, self._policy)
+                self._store.release_slices(others)
             except StoreBusy as exc:
                 log.warning("not released: %s", exc.message, extra={"action": "release_failed"})
 

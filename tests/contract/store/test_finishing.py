@@ -236,3 +236,30 @@ def test_an_empty_or_repeated_word_is_harmless(store: Store, outcome: object) ->
     twice = [outcome(pack.slices[0]), outcome(pack.slices[0])]  # type: ignore[operator]
     assert len(store.finish_slices(made.id, twice, AT_ONCE).accepted) == 1
     assert store.list_slices(made.id).items[0].failures <= 1
+
+
+def test_what_ran_at_two_deaths_of_an_engine_is_claimed_alone_and_then_fails(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(2))
+    limits = PackLimits(slots=1)
+    for _ in range(2):
+        assert not store.any_quarantined()
+        held = []
+        while pack := store.claim_pack("w", limits, 30):
+            held += [(part.slice.id, part.slice.attempt) for part in pack.slices]
+        assert store.suspect_slices(held, RetryPolicy()) == 2
+    assert store.any_quarantined()
+    assert store.claim_pack("w", limits, 30) is None
+    for _ in range(2):
+        pack = store.claim_pack("w", PackLimits(slots=1, alone=True), 30)
+        assert pack is not None
+        assert pack.alone
+        assert len(pack.slices) == 1
+        store.suspect_slices(
+            [(pack.slices[0].slice.id, pack.slices[0].slice.attempt)], RetryPolicy()
+        )
+    found = store.list_slices(made.id).items
+    assert {(part.state, part.error_code) for part in found} == {
+        (SliceState.FAILED, "engine_killed")
+    }
+    store.retry_backfill(1, made.id)
+    assert not store.any_quarantined()

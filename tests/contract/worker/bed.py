@@ -53,14 +53,19 @@ class Bed:
         self.rounds = 0  # of the chores, of which the schedules are the first
 
     def backfill(
-        self, sink_type: str = "memory", *, transform: str | None = None, **changes: Any
+        self,
+        sink_type: str = "memory",
+        *,
+        team_id: int = 1,
+        transform: str | None = None,
+        **changes: Any,
     ) -> Backfill:
         """Of the table, to a sink of its own."""
-        database = self._database()
+        database = self._database(team_id)
         sink = self.store.insert_sink(
             pipeline.Sink(
                 id=str(uuid4()),
-                team_id=1,
+                team_id=team_id,
                 name=uuid4().hex,
                 database_id=database.id,
                 destination_type=sink_type,
@@ -82,7 +87,9 @@ class Bed:
             sink_options={},
             sink_id=sink.id,
         )
-        return self._insert(kind=Kind.SINK, pipeline_id=sink.id, spec=spec, **changes)
+        return self._insert(
+            kind=Kind.SINK, team_id=team_id, pipeline_id=sink.id, spec=spec, **changes
+        )
 
     def dates(self, dates: Sequence[date], **changes: Any) -> Backfill:
         """Of dates of the table, to a destination of its own."""
@@ -172,11 +179,11 @@ class Bed:
     def _count_round(self) -> None:
         self.rounds += 1
 
-    def _database(self) -> Database:
+    def _database(self, team_id: int = 1) -> Database:
         return self.store.insert_database(
             Database(
                 id=str(uuid4()),
-                team_id=1,
+                team_id=team_id,
                 name=uuid4().hex,
                 type="memory",
                 options={},

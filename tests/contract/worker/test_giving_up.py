@@ -1,6 +1,7 @@
 """What a worker does with what it holds when it has lost it, or is stopped."""
 
 import threading
+from collections.abc import Collection
 
 import pytest
 
@@ -134,7 +135,9 @@ def test_a_claim_that_was_asked_for_before_the_stop_is_handed_back_too(
 ) -> None:
     asked, claim_plan = threading.Event(), bed.store.claim_plan
 
-    def claim_slowly(worker: str, lease_seconds: float) -> BackfillClaim | None:
+    def claim_slowly(
+        worker: str, lease_seconds: float, but_teams: Collection[int] = ()
+    ) -> BackfillClaim | None:
         asked.set()
         threading.Event().wait(0.5)  # a store that takes longer than the grace
         return claim_plan(worker, lease_seconds)

@@ -182,5 +182,4 @@ def running_server(home: Path, clock: Clock = system_clock, **changes: Any) -> I
     finally:
         server.should_exit = True
         thread.join(10)
-        service.catalogue.close()
         store.close()

@@ -270,5 +270,4 @@ def running_stage(
     finally:
         server.should_exit = True
         thread.join(20)
-        service.catalogue.close()
         store.close()

@@ -15,6 +15,7 @@ from refill.domain.pipeline import Database
 from refill.domain.table import Table
 from refill.service import catalogue as module
 from refill.service.catalogue import Catalogue
+from refill.service.probes import Probes
 from refill.settings import Settings
 from refill.store.records import StoredCatalogue
 from tests.specs import pg_column
@@ -58,11 +59,14 @@ def catalogue(source: HangingSource, monkeypatch: pytest.MonkeyPatch) -> Iterato
     kept = StoredCatalogue(tables=(STORED,), at=NOW)
     store: Any = SimpleNamespace(get_catalogue=lambda database_id: kept)
     made = Catalogue(
-        store=store, connectors={"deep": connector}, settings=Settings(), clock=system_clock
+        store=store,
+        connectors={"deep": connector},
+        settings=Settings(),
+        clock=system_clock,
+        probes=Probes(seconds=10.0, per_team=8),
     )
     yield made
     source.answers.set()
-    made.close()
 
 
 DATABASE = Database(

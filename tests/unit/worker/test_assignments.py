@@ -8,7 +8,7 @@ from refill.connectors.kit.contract import Connector, Context, Options
 from refill.domain.backfill import Backfill
 from refill.domain.pipeline import Kind
 from refill.store.records import Pack
-from refill.worker.assignments import assign
+from refill.worker.assignments import TaskLimits, assign
 from refill.worker.ends import Ends
 from tests.specs import build_spec
 
@@ -26,7 +26,7 @@ ENDS = Ends(
 @pytest.mark.parametrize(("rejected", "left"), [(0, 5), (3, 2), (5, 0), (9, 0)])
 def test_a_pack_may_reject_what_its_backfill_has_left(rejected: int, left: int) -> None:
     pack = Pack(id="p", backfill=_backfill(max_rejects=5), rows_rejected=rejected, slices=())
-    assert assign(pack, ENDS, []).job.spec.max_rejects == left
+    assert assign(pack, ENDS, [], limits=TaskLimits()).job.spec.max_rejects == left
 
 
 def _backfill(max_rejects: int) -> Backfill:

@@ -17,6 +17,7 @@ from refill.domain.slice import Outcome, Receipt, Slice, Ticket, Whole
 from refill.packs.pool import Pool
 from refill.settings import Settings
 from refill.store.records import ClaimedSlice, Finished, Pack
+from refill.worker.assignments import TaskLimits
 from refill.worker.ends import Ends, EndsFinder
 from refill.worker.in_flight import InFlight
 from refill.worker.pack_runner import PackRunner
@@ -115,7 +116,7 @@ def test_what_could_not_be_published_was_not_delivered(
     error: RefillError, outcome: Outcome
 ) -> None:
     store: Any = Store()
-    engine: Any = SimpleNamespace(run=staged)
+    engine: Any = SimpleNamespace(run=staged, alive=lambda: True)
     prepared: Any = SimpleNamespace(ensure=lambda backfill, ends: None)
     part = Slice(id=1, backfill_id=5, index=0, extent=Whole(), target="t", attempt=1, queued_at=NOW)
     pack = Pack(
@@ -130,6 +131,7 @@ def test_what_could_not_be_published_was_not_delivered(
         prepared=prepared,
         in_flight=held,
         policy=RetryPolicy(),
+        limits=TaskLimits(),
         abandoned=threading.Event(),
         on_sealable=lambda: None,
         on_step=lambda step: None,

@@ -1,6 +1,8 @@
 """Sessions: how every connection of ours to PostgreSQL is opened, by psycopg and by ADBC."""
 
+import os
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +101,17 @@ def connect(
     import psycopg
 
     return psycopg.connect(conninfo(options, purpose, **settings), autocommit=True)
+
+
+def cut(connection: "psycopg.Connection[Any]") -> None:
+    """Ends what another thread waits for on it: closing alone would leave that thread waiting on
+    a descriptor that is gone."""
+    with suppress(Exception):
+        wire = socket.socket(fileno=os.dup(connection.fileno()))
+        try:
+            wire.shutdown(socket.SHUT_RDWR)
+        finally:
+            wire.close()
 
 
 class ArrowSession:

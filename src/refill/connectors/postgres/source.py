@@ -1,5 +1,6 @@
 """PostgreSQL as a source: the catalogue by psycopg, the rows by ADBC."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, timedelta
@@ -9,7 +10,7 @@ from refill.connectors.kit.contract import Context, Source
 from refill.connectors.postgres import bounds as sizes
 from refill.connectors.postgres import catalogue, frozen
 from refill.connectors.postgres import read as sql
-from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect
+from refill.connectors.postgres.connection import ArrowSession, ArrowStream, connect, cut
 from refill.connectors.postgres.errors import translate
 from refill.connectors.postgres.lookup import LookUp
 from refill.connectors.postgres.native import NativeType, Pages, make_column
@@ -46,6 +47,8 @@ class PostgresSource(Source):
         self._open_stream: ArrowStream | None = None
         self._holder: Any = None
         self._lookup = LookUp(options)
+        self._asked: Any = None  # the catalogue's session, while it is open
+        self._reader: int | None = None  # the thread that waits for rows
 
     def test(self) -> None:
         where = f"{self._options.hostname}:{self._options.port}/{self._options.database}"
@@ -142,6 +145,14 @@ class PostgresSource(Source):
             raise translate(exc, "enrich the messages") from exc
 
     def close(self) -> None:
+        """From another thread, too: what waits there for a server that says nothing comes back."""
+        if (asked := self._asked) is not None:
+            cut(asked)
+        if self._reader not in (None, threading.get_ident()):
+            # the driver is not to be closed under the hands of who reads: the query is cancelled
+            if (arrow := self._arrow) is not None:
+                _quietly(arrow.cancel)
+            return
         self._drop_arrow()
         self._drop_holder()
         _quietly(self._lookup.close)
@@ -157,11 +168,14 @@ class PostgresSource(Source):
                     connect_timeout_seconds=min(seconds, 10.0),
                 )
             ) as connection:
+                self._asked = connection
                 yield connection
         except RefillError:
             raise
         except Exception as exc:
             raise translate(exc, doing) from exc
+        finally:
+            self._asked = None
 
     @contextmanager
     def _stream(
@@ -172,6 +186,7 @@ class PostgresSource(Source):
         doing = f"read {read.name}"
         stream: ArrowStream | None = None
         done = False
+        self._reader = threading.get_ident()
         try:
             stream = self._open_stream = self._start(query, snapshot)
             converter.check(stream.reader.schema)
@@ -185,6 +200,7 @@ class PostgresSource(Source):
         except Exception as exc:
             raise translate(exc, doing) from exc
         finally:
+            self._reader = None
             # one that was closed with its connection meanwhile has nothing left to end
             if stream is None or stream is self._open_stream:
                 if done:

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from refill.connectors.kit.addresses import pin_public
+from refill.connectors.kit.pulse import PULSE
 from refill.connectors.webhook import WebhookOptions
+from refill.connectors.webhook.haste import Haste
 from refill.connectors.webhook.route import Route
 from refill.domain.endpoint import CONTENT_TYPE
 from refill.domain.errors import SinkRefused, SinkUnavailable
@@ -23,6 +25,18 @@ TRIES = 3
 # a receiver that asks for more patience than this gets it from the worker, not from a task
 PATIENCE_SECONDS = 10.0
 ENDPOINT = Route()  # the endpoint itself
+ANSWER_BYTES = 4096  # of a body, which is only ever quoted from
+
+
+class Answer:
+    """What is looked at of an answer: its status, a header, its first words."""
+
+    def __init__(self, response: httpx.Response, text: str) -> None:
+        self.status_code = response.status_code
+        self.is_success = response.is_success
+        self.is_redirect = response.is_redirect
+        self.headers = response.headers
+        self.text = text
 
 
 class Receiver:
@@ -62,9 +76,11 @@ class Receiver:
         self._secret = options.signing_secret
         self._clock = clock
         self._sleep = sleep
+        self._timeout_seconds = options.timeout_seconds
+        self._haste = Haste()
         self._client = httpx.Client(
+            transport=self._haste.transport(options.concurrency),
             timeout=httpx.Timeout(options.timeout_seconds, connect=5.0),
-            limits=httpx.Limits(max_connections=options.concurrency),
             follow_redirects=False,
             trust_env=False,
         )
@@ -84,18 +100,7 @@ class Receiver:
         for attempt in range(TRIES):
             last = attempt == TRIES - 1
             try:
-                answer = self._client.request(
-                    method,
-                    target,
-                    content=body,
-                    headers={
-                        **self._headers,
-                        **more,
-                        "Idempotency-Key": idempotency_key,
-                        **self._signature(body),
-                    },
-                    extensions={"sni_hostname": self._host},
-                )
+                answer = self._send(method, target, body, idempotency_key, more)
             except httpx.TransportError as exc:
                 if last:
                     said = str(exc) or type(exc).__name__
@@ -112,7 +117,37 @@ class Receiver:
                 )
             self._sleep(0.5 * 2**attempt if wait is None else wait)
 
-    def _judge(self, answer: httpx.Response) -> float | None:
+    def _send(
+        self,
+        method: str,
+        target: str,
+        body: bytes,
+        idempotency_key: str,
+        more: Mapping[str, str],
+    ) -> "Answer":
+        """The whole of it within the time that one answer may take, however slowly it drips."""
+        headers = {
+            **self._headers,
+            **more,
+            "Idempotency-Key": idempotency_key,
+            "Accept-Encoding": "identity",
+            **self._signature(body),
+        }
+        self._haste.begin(self._timeout_seconds)
+        extensions = {"sni_hostname": self._host}
+        with self._client.stream(
+            method, target, content=body, headers=headers, extensions=extensions
+        ) as response:
+            said = b""
+            # as it came: what unpacks to gigabytes is not unpacked
+            for part in response.iter_raw():
+                said += part[: ANSWER_BYTES - len(said)]
+                if len(said) >= ANSWER_BYTES:
+                    break
+            PULSE.beat()
+            return Answer(response, said.decode(errors="replace"))
+
+    def _judge(self, answer: "Answer") -> float | None:
         """How long to wait before another try, or SinkRefused where there is no use in one."""
         status = answer.status_code
         if answer.is_redirect:
