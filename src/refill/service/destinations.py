@@ -7,7 +7,14 @@ from typing import Any
 from refill.clock import Clock
 from refill.connectors.kit.contract import Connector, Options
 from refill.connectors.kit.drivers import require_driver
-from refill.domain.errors import Conflict, InUse, Invalid, RateLimited, RefillError
+from refill.domain.errors import (
+    Conflict,
+    InUse,
+    Invalid,
+    NotFound,
+    RateLimited,
+    RefillError,
+)
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
 from refill.service.options import frozen, parse_options, reveal
@@ -212,7 +219,17 @@ class Destinations:
         if draft.new_secret is not None and secrets:
             fields[secrets[0]] = draft.new_secret
         options = reveal(parse_options(connector, fields, prefix="fields."))
-        return self._references.kept(team_id, connector, options, "fields.")
+        try:
+            return self._references.kept(team_id, connector, options, "fields.")
+        except NotFound as exc:
+            # of a destination it is a field that is wrong: a 404 would mean the destination
+            option, to = next(
+                (option, reference.to)
+                for option, reference in connector.references.items()
+                if options.get(option) == exc.identity
+            )
+            message = f"there is no {to} {exc.identity}"
+            raise Invalid.of(f"fields.{option}", message) from exc
 
     def _named(self, write: Any, name: str) -> Destination:
         try:
