@@ -1,7 +1,5 @@
 """A source lies about its types, names and values: none of it becomes SQL at the destination."""
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
@@ -35,12 +33,12 @@ LIES = (
 
 
 @pytest.fixture
-def pipe(postgres: PostgresServer) -> Iterator[Pipe]:
+def pipe(postgres: PostgresServer) -> Pipe:
     made = Pipe(postgres.create_database("source"), postgres.create_database("sink"))
     run_sql(
         made.source_url, "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1)"
     )
-    yield made
+    return made
 
 
 def tables(url: str) -> set[str]:

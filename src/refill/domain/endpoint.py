@@ -25,6 +25,13 @@ def check_endpoint(endpoint: HttpEndpoint) -> None:
             _check_header(field, name, value)
 
 
+def origin_of(url: str) -> tuple[str, str, int | None]:
+    """(scheme, host, port): who gets the headers of a request to it."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname or "", port
+
+
 def says_our_content_type(name: str, value: str) -> bool:
     """People write this header out; it changes nothing, since every request has it."""
     return name.lower() == "content-type" and value.strip().lower() == CONTENT_TYPE

@@ -11,7 +11,13 @@ from refill.domain.errors import Invalid, NotFound, StoreBusy, TerminalError, Tr
 from refill.domain.pipeline import Database
 from refill.service.catalogue import Catalogue
 from refill.service.identity import is_uid, new_uid
-from refill.service.options import changed, masked, parse_options, reveal
+from refill.service.options import (
+    changed,
+    masked,
+    parse_options,
+    refuse_moved_secrets,
+    reveal,
+)
 from refill.service.paging import cut
 from refill.store.port import PipelineStore
 from refill.store.records import Page
@@ -91,8 +97,9 @@ class Databases:
         if name is not None:
             check_name(name)
         connector = self._connectors[database.type]
-        new_fields = changed(database.options, connection_fields(url, fields or {}))
-        options = reveal(parse_options(connector, new_fields))
+        sent = connection_fields(url, fields or {})
+        options = reveal(parse_options(connector, changed(database.options, sent)))
+        refuse_moved_secrets(connector, database.options, options, sent)
         moved = options != dict(database.options)
         updated = self._store.update_database(
             dataclasses.replace(

@@ -5,12 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refill.clock import Clock
-from refill.connectors.kit.contract import Connector, Options
+from refill.connectors.kit.contract import Connector
 from refill.connectors.kit.drivers import require_driver
 from refill.domain.errors import Conflict, InUse, Invalid, RefillError
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
-from refill.service.options import frozen, parse_options, reveal
+from refill.service.options import (
+    frozen,
+    parse_options,
+    refuse_moved_secrets,
+    reveal,
+    secret_fields,
+)
 from refill.service.references import References
 from refill.store.port import PipelineStore
 
@@ -206,7 +212,13 @@ class Destinations:
         if draft.new_secret is not None and secrets:
             fields[secrets[0]] = draft.new_secret
         options = reveal(parse_options(connector, fields, prefix="fields."))
-        return self._references.kept(team_id, connector, options, "fields.")
+        kept = self._references.kept(team_id, connector, options, "fields.")
+        if stored is not None:
+            given = dict(draft.fields)
+            if draft.new_secret is not None and secrets:
+                given[secrets[0]] = draft.new_secret
+            refuse_moved_secrets(connector, stored.options, kept, given, "fields.")
+        return kept
 
     def _named(self, write: Any, name: str) -> Destination:
         try:
@@ -223,9 +235,3 @@ class Destinations:
 
 # what two roads to the same place may differ in
 _HOW_NOT_WHERE = frozenset({"username", "ssl", "format"})
-
-
-def secret_fields(model: type[Options]) -> tuple[str, ...]:
-    return tuple(
-        name for name, info in model.model_fields.items() if "SecretStr" in str(info.annotation)
-    )

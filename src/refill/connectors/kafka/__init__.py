@@ -15,6 +15,9 @@ class KafkaOptions(Options):
             *("aws_region", "aws_access_key_id", "aws_secret_access_key"),
         }
     )
+    address: ClassVar[frozenset[str] | None] = frozenset(
+        {"hosts", "tls", "ca_certificate", "sasl_mechanism"}
+    )
 
     hosts: str = Field(description="brokers to begin with, host:port, separated by commas")
     topic: str = Field(

@@ -22,6 +22,7 @@ class PostgresOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
         {"hostname", "port", "database", "username", "password", "ssl"}
     )
+    address: ClassVar[frozenset[str] | None] = frozenset({"hostname", "port", "ssl"})
 
     hostname: _Text = Field(title="Host name", description="A name or an address, no socket path.")
     port: int = Field(default=5432, ge=1, le=65535, title="Port", description="Port of the server.")

@@ -14,7 +14,7 @@ from refill.connectors.kit.contract import (
     Reference,
     Sink,
 )
-from refill.domain.endpoint import OWN_HEADERS, says_our_content_type
+from refill.domain.endpoint import OWN_HEADERS, origin_of, says_our_content_type
 from refill.domain.pipeline import HttpEndpoint
 from refill.domain.stored import Stored
 
@@ -49,6 +49,13 @@ class WebhookOptions(Options):
     headers: dict[str, SecretStr] = Field(
         default_factory=dict, description="headers of every request, secret ones among them"
     )
+
+    def where(self) -> dict[str, Any]:
+        """Another path of the same server is the same address."""
+        return {
+            "http_endpoint": self.http_endpoint,
+            "url": None if self.url is None else origin_of(self.url),
+        }
 
     @field_validator("url")
     @classmethod
