@@ -14,6 +14,7 @@ from refill.cli.output import Stopped
 from refill.settings import ClientSettings, Settings
 
 STORE = ("home", "store_url", "secret_key")
+NETWORK = ("allow_private_hosts", "allowed_networks", "refused_networks")
 LOGS = ("log_format", "log_level")
 API = (
     *STORE,
@@ -23,7 +24,7 @@ API = (
     "rate_limit_per_hour",
     "max_range_days",
     "body_limit_bytes",
-    "allow_private_hosts",
+    *NETWORK,
     *LOGS,
 )
 SPARK = ("spark_master", "spark_remote", "spark_driver_memory")
@@ -35,7 +36,7 @@ WORKER = (
     "lease_seconds",
     "max_failures",
     "retention_days",
-    "allow_private_hosts",
+    *NETWORK,
     "smtp_url",
     "mail_from",
     "stalled_minutes",
@@ -134,7 +135,7 @@ def _option(model: type[BaseSettings], name: str) -> inspect.Parameter:
 
 
 def _shown_default(value: object) -> str:
-    if value is None or isinstance(value, SecretStr):
+    if value in (None, "") or isinstance(value, SecretStr):
         return ""
     return f" (default {value})" if not isinstance(value, bool) else ""
 

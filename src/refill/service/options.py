@@ -42,7 +42,7 @@ def masked(connector: Connector | None, options: Mapping[str, Any]) -> dict[str,
     """What an answer may show. Without the connector that knows which are secret: nothing."""
     if connector is None:
         return {}
-    return connector.options_model.model_validate(dict(options)).model_dump(mode="json")
+    return connector.options_model.model_validate(dict(options)).shown()
 
 
 def frozen(connector: Connector, options: Mapping[str, Any]) -> dict[str, Any]:

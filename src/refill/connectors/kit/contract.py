@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from refill.connectors.kit.addresses import NetworkPolicy
 from refill.domain.errors import Invalid, Misconfigured
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, Extent, Receipt, Reject, Slice, Ticket, Whole
@@ -61,6 +62,10 @@ class Options(BaseModel):
         plain = {name: getattr(self, name) for name in named}
         return {name: value for name, value in plain.items() if not isinstance(value, SecretStr)}
 
+    def shown(self) -> dict[str, Any]:
+        """What an answer says of it: secrets are masked by their type."""
+        return self.model_dump(mode="json")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -69,6 +74,13 @@ class Context:
     team_id: int
     files_root: str
     allow_private_hosts: bool = False
+    allowed_networks: str = ""
+    refused_networks: str = ""
+
+    @property
+    def network(self) -> NetworkPolicy:
+        """Which addresses may be connected to: every connector asks it, for every connection."""
+        return NetworkPolicy(self.allow_private_hosts, self.allowed_networks, self.refused_networks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +132,10 @@ class Source(ABC):
     @abstractmethod
     def test(self) -> None:
         """Raises what a person should read when it cannot be used."""
+
+    def concerns(self) -> tuple[str, ...]:
+        """What its owner should know though it works: each a clause, "its role may write"."""
+        return ()
 
     @abstractmethod
     def catalogue(self) -> tuple[Table, ...]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from refill.connectors.kit.addresses import pin_public
+from refill.connectors.kit.addresses import NetworkPolicy
 from refill.connectors.webhook import WebhookOptions
 from refill.connectors.webhook.route import Route
 from refill.domain.endpoint import CONTENT_TYPE
@@ -32,7 +32,7 @@ class Receiver:
     def __init__(
         self,
         options: WebhookOptions,
-        allow_private: bool,
+        network: NetworkPolicy,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -47,7 +47,7 @@ class Receiver:
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as exc:
             raise SinkRefused("The webhook's URL has no valid port.") from exc
-        pinned = pin_public(host, port, allow_private)
+        pinned = network.addresses(host, port, public=True)[0]
         self._address = (pinned, port)
         literal = f"[{pinned}]" if ":" in pinned else pinned
         self._target = parts._replace(netloc=f"{literal}:{port}", fragment="")
