@@ -60,8 +60,8 @@ class NetworkPolicy:
     def _objection(self, address: Address, public: bool) -> str | None:
         if is_forbidden(address):
             return (
-                "which tenants may not reach: a cloud keeps its machines' credentials there, and no "
-                "server can be there."
+                "which tenants may not reach: a cloud keeps its machines' credentials there, "
+                "and no server can be there."
             )
         if _within(address, self.refused):
             return "which the operator refuses (REFILL_REFUSED_NETWORKS)."

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
@@ -25,6 +25,17 @@ PATIENCE_SECONDS = 10.0
 ENDPOINT = Route()  # the endpoint itself
 
 
+def _below(base: SplitResult, path: str) -> SplitResult:
+    """The base with the path added to its own, whatever query it has."""
+    added, _, query = path.lstrip("/").partition("?")
+    if not added and not query:
+        return base
+    return base._replace(
+        path=f"{base.path.rstrip('/')}/{added}",
+        query="&".join(part for part in (base.query, query) if part),
+    )
+
+
 class Receiver:
     """Resolves the endpoint's name once; every request goes to that address, whatever the name
     says later. Redirects are not followed: they would lead past the check."""
@@ -38,10 +49,8 @@ class Receiver:
     ) -> None:
         if options.url is None:
             raise SinkRefused("The webhook has no URL; name an HTTP endpoint that exists.")
-        base = options.url.rstrip("/")
-        path = (options.http_endpoint_path or "").lstrip("/")
-        self.url = f"{base}/{path}" if path else options.url
-        parts = urlsplit(self.url)
+        parts = _below(urlsplit(options.url), options.http_endpoint_path or "")
+        self.url = parts.geturl()
         host = parts.hostname or ""
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)
