@@ -75,7 +75,6 @@ ALLOWED = [
     Allowed("connectors/*/reference.py", "module", "*", "python -m, for pages of the docs"),
     Allowed("connectors/kit/contract.py", "import", "builtins", "in an annotation, as text"),
     Allowed("connectors/kit/contract.py", "property", "transfer_spec", "for others' destinations"),
-    Allowed("connectors/webhook/__init__.py", "variable", "http_endpoint", "an option"),
     Allowed("console/__init__.py", "module", "*", "a room that is still empty"),
     Allowed("domain/backfill.py", "variable", "OLDEST_FIRST", "a word of the API"),
     Allowed("domain/backfill.py", "variable", "slices_*", "summed by name, for every state"),

@@ -8,7 +8,7 @@ import pytest
 
 from refill.connectors.kit.addresses import NetworkPolicy
 from refill.connectors.kit.contract import Context
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable, SourceRefused
 from refill.settings import Settings
 from tests.security.test_tls import WAYS
@@ -19,7 +19,7 @@ METADATA = "169.254.169.254"
 
 
 def open_end(kind: str, options: dict[str, Any], **policy: Any) -> Any:
-    connector = get_connector(kind)
+    connector = load_connectors()[kind]
     opener = connector.open_source or connector.open_sink
     assert opener is not None
     context = Context(team_id=1, files_root="/nowhere", **policy)
@@ -96,7 +96,7 @@ def test_a_second_look_up_is_not_followed(kind: str, monkeypatch: pytest.MonkeyP
     if kind == "postgres":
         from refill.connectors.postgres.connection import conninfo
 
-        model = get_connector(kind).options_model.model_validate(options)
+        model = load_connectors()[kind].options_model.model_validate(options)
         assert "hostaddr=192.0.2.1" in conninfo(model, "test")  # type: ignore[arg-type]
         return
     end = open_end(kind, options, allow_private_hosts=True)

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from refill.connectors.kit.contract import Context
-from refill.connectors.kit.registry import get_connector
+from refill.connectors.kit.registry import load_connectors
 from refill.connectors.postgres.options import PostgresOptions
 from refill.domain.errors import Invalid, RefillError
 from refill.domain.slice import KeyRange
@@ -51,7 +51,7 @@ def encrypted(certificates: Certificates) -> Iterator[PostgresServer]:
 
 
 def try_login(port: int, **more: Any) -> None:
-    connector = get_connector("postgres")
+    connector = load_connectors()["postgres"]
     fields = {"hostname": "127.0.0.1", "port": port, "database": "postgres", "username": "postgres"}
     options = connector.options_model.model_validate({**fields, "password": "secret", **more})
     assert connector.open_source is not None

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from refill.connectors.kit.registry import get_connector, load_connectors
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import Invalid
 from refill.service.options import (
     MASK,
@@ -50,7 +50,7 @@ MOVES: list[tuple[str, dict[str, Any]]] = [
 
 
 def update(kind: str, sent: dict[str, Any]) -> dict[str, Any]:
-    connector = get_connector(kind)
+    connector = load_connectors()[kind]
     old = reveal(parse_options(connector, SECRETS[kind]))
     new = reveal(parse_options(connector, changed(old, sent)))
     refuse_moved_secrets(connector, old, new, sent)
@@ -99,7 +99,7 @@ def test_what_says_nothing_of_the_address_is_changed_as_before() -> None:
 
 
 def secrets_of(kind: str) -> set[str]:
-    return set(secret_fields(get_connector(kind).options_model)) & SECRETS[kind].keys()
+    return set(secret_fields(load_connectors()[kind].options_model)) & SECRETS[kind].keys()
 
 
 @pytest.mark.parametrize("move", [{"hostname": "localhost"}, {"port": free_port()}])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from refill.connectors.kit.contract import Context
-from refill.connectors.kit.registry import get_connector, load_connectors
+from refill.connectors.kit.registry import load_connectors
 from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable
 from refill.service.options import secret_fields
 from tests.integration.messages.orders import SCHEMA, make_job, make_ticket, rows_of
@@ -70,7 +70,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def try_to_send(kind: str, port: int, authority: str) -> RefillError:
     """What the sink says; it is told to deliver, not only to look."""
-    connector = get_connector(kind)
+    connector = load_connectors()[kind]
     options = connector.options_model.model_validate(WAYS[kind](port, authority))
     assert connector.open_sink is not None
     sink = connector.open_sink(options, CONTEXT)

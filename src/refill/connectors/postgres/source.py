@@ -41,6 +41,7 @@ class PostgresSource(Source):
         self, options: PostgresOptions, context: Context, *, batch_bytes: int = BATCH_BYTES
     ) -> None:
         self._options = options
+        self._network = context.network
         self._batch_bytes = batch_bytes
         self._arrow: ArrowSession | None = None
         self._open_stream: ArrowStream | None = None
@@ -127,7 +128,7 @@ class PostgresSource(Source):
                 self._options,
                 "snapshot",
                 session={"lock_timeout": LOCK_TIMEOUT},
-                network=self._context.network,
+                network=self._network,
             )
             self._holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if read.table.kind is TableKind.TABLE:
@@ -162,7 +163,7 @@ class PostgresSource(Source):
                     "catalogue",
                     statement_timeout_seconds=seconds,
                     connect_timeout_seconds=min(seconds, 10.0),
-                    network=self._context.network,
+                    network=self._network,
                 )
             ) as connection:
                 yield connection
@@ -218,9 +219,7 @@ class PostgresSource(Source):
 
     def _start_once(self, query: str, snapshot: str | None, foreign: bool) -> ArrowStream:
         if self._arrow is None:
-            self._arrow = ArrowSession(
-                self._options, "reading", self._batch_bytes, self._context.network
-            )
+            self._arrow = ArrowSession(self._options, "reading", self._batch_bytes, self._network)
         if snapshot is not None:
             _adopt(self._arrow, snapshot)
         elif foreign:
