@@ -159,7 +159,7 @@ def test_what_is_not_on_this_machine_is_encrypted(given: dict[str, Any], mode: s
     options = PostgresOptions.model_validate({**given, "database": "d", "username": "u"})
     assert options.mode == mode
     assert options.ssl is (mode != "disable")
-    assert options.shown()["sslmode"] == mode
+    assert options.shown_masked()["sslmode"] == mode
 
 
 def test_an_authority_is_there_to_be_asked(certificates: Certificates) -> None:

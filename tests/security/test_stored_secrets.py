@@ -65,7 +65,7 @@ def test_every_connector_with_secrets_says_where_they_go() -> None:
     }
     assert with_secrets.keys() == SECRETS.keys()
     for name, model in with_secrets.items():
-        where = model.model_validate(SECRETS[name]).where()
+        where = model.model_validate(SECRETS[name]).where_secrets_go()
         assert where, name
         assert not any(isinstance(value, SecretStr) for value in where.values()), name
 

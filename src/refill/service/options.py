@@ -42,7 +42,7 @@ def masked(connector: Connector | None, options: Mapping[str, Any]) -> dict[str,
     """What an answer may show. Without the connector that knows which are secret: nothing."""
     if connector is None:
         return {}
-    return connector.options_model.model_validate(dict(options)).shown()
+    return connector.options_model.model_validate(dict(options)).shown_masked()
 
 
 def frozen(connector: Connector, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +72,10 @@ def refuse_moved_secrets(
     """Invalid, by field, where a stored secret would be shown to somebody else: whoever may change
     an address is not thereby told the secret. `sent`: what the request gave in clear stays."""
     model = connector.options_model
-    if model.model_validate(dict(old)).where() == model.model_validate(dict(new)).where():
+    if (
+        model.model_validate(dict(old)).where_secrets_go()
+        == model.model_validate(dict(new)).where_secrets_go()
+    ):
         return
     kept = [
         name

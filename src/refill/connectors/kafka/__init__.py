@@ -16,7 +16,7 @@ class KafkaOptions(Options):
             *("aws_region", "aws_access_key_id", "aws_secret_access_key"),
         }
     )
-    address: ClassVar[frozenset[str] | None] = frozenset(
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
         {"hosts", "tls", "ca_certificate", "sasl_mechanism"}
     )
 

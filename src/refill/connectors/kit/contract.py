@@ -47,22 +47,24 @@ class Options(BaseModel):
     `live` names the fields that say how to reach the system: they are read when a slice runs.
     All others say what is written, and are frozen into the backfill.
 
-    `address` names those of them that say whom the secrets are shown to, and how well guarded on
-    the way: a stored secret does not follow where one of them leads now.
+    `secret_address` names those of them that say whom the secrets are shown to, and how well
+    guarded on the way: a stored secret does not follow where one of them leads now.
     """
 
     # an error's text reaches logs and answers, and a value may be a secret
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     live: ClassVar[frozenset[str]] = frozenset()
-    address: ClassVar[frozenset[str] | None] = None  # None: every live field that is no secret
+    secret_address: ClassVar[frozenset[str] | None] = (
+        None  # None: every live field that is no secret
+    )
 
-    def where(self) -> dict[str, Any]:
+    def where_secrets_go(self) -> dict[str, Any]:
         """Whom the secrets are shown to; two that are equal may be shown the same ones."""
-        named = self.live if self.address is None else self.address
+        named = self.live if self.secret_address is None else self.secret_address
         plain = {name: getattr(self, name) for name in named}
         return {name: value for name, value in plain.items() if not isinstance(value, SecretStr)}
 
-    def shown(self) -> dict[str, Any]:
+    def shown_masked(self) -> dict[str, Any]:
         """What an answer says of it: secrets are masked by their type."""
         return self.model_dump(mode="json")
 

@@ -34,7 +34,9 @@ class NatsOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
         {"host", "port", "tls", "ca_certificate", "username", "password", "jwt", "nkey_seed"}
     )
-    address: ClassVar[frozenset[str] | None] = frozenset({"host", "port", "tls", "ca_certificate"})
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
+        {"host", "port", "tls", "ca_certificate"}
+    )
 
     host: str = Field(description="name or address of the server", min_length=1)
     port: int = Field(4222, ge=1, le=65535, description="port of the server")

@@ -94,15 +94,15 @@ class PostgresOptions(Options):
             return "disable"
         return "verify-full" if self.ca_certificate else "require"
 
-    def where(self) -> dict[str, Any]:
+    def where_secrets_go(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in ("hostname", "port", "ca_certificate")},
             "mode": self.mode,
             "weak_authentication": self.weak_authentication,
         }
 
-    def shown(self) -> dict[str, Any]:
-        return {**super().shown(), "sslmode": self.mode}
+    def shown_masked(self) -> dict[str, Any]:
+        return {**super().shown_masked(), "sslmode": self.mode}
 
     @model_validator(mode="before")
     @classmethod

@@ -29,7 +29,9 @@ class RedisOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
         {"host", "port", "tls", "ca_certificate", "username", "password"}
     )
-    address: ClassVar[frozenset[str] | None] = frozenset({"host", "port", "tls", "ca_certificate"})
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
+        {"host", "port", "tls", "ca_certificate"}
+    )
 
     host: str = Field(description="name or address of the server", min_length=1)
     port: int = Field(6379, ge=1, le=65535, description="port of the server")

@@ -55,7 +55,7 @@ class WebhookOptions(Options):
         default_factory=dict, description="headers of every request, secret ones among them"
     )
 
-    def where(self) -> dict[str, Any]:
+    def where_secrets_go(self) -> dict[str, Any]:
         """Another path of the same server is the same address."""
         return {
             "http_endpoint": self.http_endpoint,
