@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.aws import signed_settings
 from refill.connectors.kafka.faults import NO_TOPIC, REFUSED, error_of, translated
-from refill.connectors.kit.addresses import NetworkPolicy
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ _PASSING = frozenset(
 class Cluster:
     """One admin client per sink, made at its first use."""
 
-    def __init__(self, options: KafkaOptions, network: NetworkPolicy) -> None:
+    def __init__(self, options: KafkaOptions, network: NetworkPolicy = ANYWHERE) -> None:
         self._options = options
         self._network = network
         self._admin: AdminClient | None = None
