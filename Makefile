@@ -10,7 +10,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-UV := $(shell command -v uv 2>/dev/null || echo $(BIN)/uv)
+# The pinned one, always: whatever else is called uv on this machine decides nothing here.
+UV := $(BIN)/uv
 INSTALL = VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(UV) pip install --quiet
 # Compiled at once: where PYTHONDONTWRITEBYTECODE is set, every start would compile all of it anew.
 COMPILED = --compile-bytecode

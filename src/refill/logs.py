@@ -19,6 +19,7 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {
     "taskName",
     "color_message",
 }
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SECRET_NAMES = re.compile(r"password|secret|token|authorization|passwd|nkey|jwt|api_key", re.I)
 # what a secret looks like inside a sentence: our own tokens, and passwords of URLs
 _SECRETS_IN_TEXT = (
@@ -84,9 +85,13 @@ class TextFormatter(_Formatter):
             f"{name}={_masked_text(value)}" for name, value in self.fields(record).items()
         )
         line = f"{moment} {record.levelname.lower():<7} {mask(record.getMessage())}"
-        line = f"{line}  {fields}" if fields else line
+        line = _escaped(f"{line}  {fields}" if fields else line)
         trace = self.trace(record)
-        return f"{line}\n{trace}" if trace else line
+        if not trace:
+            return line
+        # set off from the margin: no text of an error looks like a line of its own
+        inset = "\n".join(f"  {_escaped(part)}" for part in trace.split("\n"))
+        return f"{line}\n{inset}"
 
 
 def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
@@ -116,6 +121,11 @@ def _masked(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_masked("", found) for found in value]
     return value
+
+
+def _escaped(text: str) -> str:
+    """On one line, and nothing in it that a terminal obeys."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _masked_text(value: object) -> str:

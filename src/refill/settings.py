@@ -1,5 +1,6 @@
 """Settings: the only reader of the environment."""
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 
@@ -97,6 +98,13 @@ class Settings(BaseSettings):
     stalled_minutes: float = Field(
         default=30.0, gt=0, description="a backfill that does not move for so long is reported"
     )
+    allowed_networks: str = Field(
+        default="",
+        description="networks that may be reached, 10.0.0.0/8,…; without it all but refused ones",
+    )
+    refused_networks: str = Field(
+        default="", description="networks that no source, sink or webhook may reach"
+    )
     grace_seconds: float = Field(
         default=30.0, ge=0, description="how long a stop waits for running slices"
     )
@@ -121,6 +129,14 @@ class Settings(BaseSettings):
     @property
     def weights(self) -> dict[int, float]:
         return read_weights(self.team_weights)
+
+    @field_validator("allowed_networks", "refused_networks")
+    @classmethod
+    def _are_networks(cls, networks: str) -> str:
+        found = [part.strip() for part in networks.split(",") if part.strip()]
+        for network in found:
+            ip_network(network)  # says itself what is wrong with it
+        return ",".join(found)
 
     @property
     def home_path(self) -> Path:

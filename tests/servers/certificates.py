@@ -18,10 +18,14 @@ class Certificates:
     key: Path
 
 
-def make_certificates(folder: Path) -> Certificates:
+def make_certificates(folder: Path, name: str | None = None) -> Certificates:
+    """`name`: another one than this machine's."""
+    folder.mkdir(parents=True, exist_ok=True)
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority = _sign("refill tests", authority_key, "refill tests", authority_key, ca=True)
-    certificate = _sign("localhost", key, "refill tests", authority_key, ca=False)
+    certificate = _sign(
+        name or "localhost", key, "refill tests", authority_key, ca=False, here=name is None
+    )
     pem = serialization.Encoding.PEM
     (folder / "server.crt").write_bytes(certificate.public_bytes(pem))
     (folder / "server.key").write_bytes(
@@ -38,9 +42,12 @@ def _sign(
     issuer_key: ec.EllipticCurvePrivateKey,
     *,
     ca: bool,
+    here: bool = True,
 ) -> x509.Certificate:
     now = datetime.now(UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+    names: list[x509.GeneralName] = [x509.DNSName(name.replace(" ", "-"))]
+    if here:
+        names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
     return (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))

@@ -4,7 +4,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from refill import __version__
 from refill.bootstrap import opened_store, prepare_home
+from refill.cli.findings import Finding
 from refill.cli.options import SPARK, STORE, with_settings
 from refill.cli.output import ExitCode, Json, Stopped, console, print_json
+from refill.cli.sources import examine_sources
 from refill.domain.errors import RefillError
 from refill.settings import Settings
 
@@ -21,16 +23,6 @@ if TYPE_CHECKING:
     from refill.connectors.kit.contract import Connector
 
 ENOUGH_GIGABYTES = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """`ok` None: not needed, only good to know."""
-
-    name: str
-    ok: bool | None
-    what: str
-    mend: str | None = None
 
 
 @with_settings(*STORE, "files_root", *SPARK)
@@ -51,7 +43,7 @@ def examine(settings: Settings) -> list[Finding]:
         *(_python, _java, _spark, _home, _store),
         *(_files_disk, _home_disk, _demo),
     ]
-    return [*(check(settings) for check in checks), *_connectors()]
+    return [*(check(settings) for check in checks), *_connectors(), *examine_sources(settings)]
 
 
 def _python(_: Settings) -> Finding:

@@ -14,6 +14,7 @@ from refill.cli.output import Stopped
 from refill.settings import ClientSettings, Settings
 
 STORE = ("home", "store_url", "secret_key")
+NETWORK = ("allow_private_hosts", "allowed_networks", "refused_networks")
 LOGS = ("log_format", "log_level")
 API = (
     *STORE,
@@ -27,7 +28,7 @@ API = (
     "body_limit_bytes",
     "probe_seconds",
     "probes_per_team",
-    "allow_private_hosts",
+    *NETWORK,
     *LOGS,
 )
 SPARK = ("spark_master", "spark_remote", "spark_driver_memory", "python_memory")
@@ -42,7 +43,7 @@ WORKER = (
     "max_failures",
     "stall_seconds",
     "retention_days",
-    "allow_private_hosts",
+    *NETWORK,
     "smtp_url",
     "mail_from",
     "stalled_minutes",
@@ -141,7 +142,7 @@ def _option(model: type[BaseSettings], name: str) -> inspect.Parameter:
 
 
 def _shown_default(value: object) -> str:
-    if value is None or isinstance(value, SecretStr):
+    if value in (None, "") or isinstance(value, SecretStr):
         return ""
     return f" (default {value})" if not isinstance(value, bool) else ""
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from refill.connectors.kit.addresses import pin_public
+from refill.connectors.kit.addresses import NetworkPolicy
 from refill.domain.errors import Misconfigured, SinkUnavailable
 from refill.domain.notice import Event, Receiver, ReceiverType
 from refill.notices.texts import event_json, mail, slack_json
@@ -63,7 +63,11 @@ class Senders:
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
         # the name is looked up once: a second answer could lead past the check
-        pinned = pin_public(host, port, self._settings.allow_private_hosts)
+        settings = self._settings
+        network = NetworkPolicy(
+            settings.allow_private_hosts, settings.allowed_networks, settings.refused_networks
+        )
+        pinned = network.addresses(host, port, public=True)[0]
         literal = f"[{pinned}]" if ":" in pinned else pinned
         target = parts._replace(netloc=f"{literal}:{port}", fragment="").geturl()
         headers = {

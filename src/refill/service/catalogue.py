@@ -65,6 +65,8 @@ class Catalogue:
             team_id=team_id,
             files_root=str(self._settings.files_path),
             allow_private_hosts=self._settings.allow_private_hosts,
+            allowed_networks=self._settings.allowed_networks,
+            refused_networks=self._settings.refused_networks,
         )
 
     def test(self, database: Database) -> None:

@@ -11,13 +11,40 @@ from refill.domain.errors import Invalid, NotFound, StoreBusy, TerminalError, Tr
 from refill.domain.pipeline import Database
 from refill.service.catalogue import Catalogue
 from refill.service.identity import is_uid, new_uid
-from refill.service.options import changed, masked, parse_options, reveal
+from refill.service.options import (
+    changed,
+    masked,
+    parse_options,
+    refuse_moved_secrets,
+    reveal,
+)
 from refill.service.paging import cut
 from refill.store.port import PipelineStore
 from refill.store.records import Page
 
 _IN_A_URL = ("hostname", "port", "database", "username", "password")
-_SSL_MODES = {"disable": False, "require": True, "verify-ca": True, "verify-full": True}
+_SSL_MODES = ("disable", "require", "verify-ca", "verify-full")
+_NO_WISH = ("", "allow", "prefer")  # these take TLS or leave it: what is usual decides
+# what a URL may ask for to be safer, and we cannot keep by its name
+_UNKEPT = {
+    "sslrootcert": "give the authority's certificate as ca_certificate",
+    "sslcert": "give the certificate as client_certificate",
+    "sslkey": "give the key as client_key",
+    **dict.fromkeys(
+        (
+            *(
+                "sslcrl",
+                "sslcrldir",
+                "channel_binding",
+                "require_auth",
+                "requirepeer",
+                "gssencmode",
+            ),
+            *("requiressl", "ssl_min_protocol_version", "ssl_max_protocol_version"),
+        ),
+        "leave it out",
+    ),
+}
 
 
 class Databases:
@@ -91,8 +118,9 @@ class Databases:
         if name is not None:
             check_name(name)
         connector = self._connectors[database.type]
-        new_fields = changed(database.options, connection_fields(url, fields or {}))
-        options = reveal(parse_options(connector, new_fields))
+        sent = connection_fields(url, fields or {})
+        options = reveal(parse_options(connector, changed(database.options, sent)))
+        refuse_moved_secrets(connector, database.options, options, sent)
         moved = options != dict(database.options)
         updated = self._store.update_database(
             dataclasses.replace(
@@ -192,7 +220,7 @@ def parse_url(url: str | None) -> dict[str, Any]:
         "database": unquote(parts.path.lstrip("/")) or None,
         "username": unquote(parts.username) if parts.username else None,
         "password": unquote(parts.password) if parts.password else None,
-        "ssl": _SSL_MODES.get(parse_qs(parts.query).get("sslmode", [""])[-1]),
+        "sslmode": _ssl_mode(parse_qs(parts.query)),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -204,6 +232,19 @@ def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     if merged.get("primary") and merged["primary"].get("password") is None and known is not None:
         merged["primary"] = {**merged["primary"], "password": known}
     return merged
+
+
+def _ssl_mode(query: Mapping[str, Sequence[str]]) -> str | None:
+    """What the URL asks for is kept, or refused: never weakened."""
+    for name, instead in _UNKEPT.items():
+        if name in query:
+            raise Invalid.of("url", f"cannot keep {name}; {instead}")
+    mode = query.get("sslmode", [""])[-1]
+    if mode in _NO_WISH:
+        return None
+    if mode not in _SSL_MODES:
+        raise Invalid.of("url", f"sslmode must be one of {', '.join(_SSL_MODES)}")
+    return mode
 
 
 def _with_ids(slots: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refill.clock import Clock
-from refill.connectors.kit.contract import Connector, Options
+from refill.connectors.kit.contract import Connector
 from refill.connectors.kit.drivers import require_driver
 from refill.domain.errors import (
     Conflict,
@@ -17,7 +17,13 @@ from refill.domain.errors import (
 )
 from refill.domain.pipeline import Destination, Transfer
 from refill.service.catalogue import Catalogue
-from refill.service.options import frozen, parse_options, reveal
+from refill.service.options import (
+    frozen,
+    parse_options,
+    refuse_moved_secrets,
+    reveal,
+    secret_fields,
+)
 from refill.service.probes import NoAnswer, Probes
 from refill.service.references import References
 from refill.store.port import PipelineStore
@@ -220,7 +226,7 @@ class Destinations:
             fields[secrets[0]] = draft.new_secret
         options = reveal(parse_options(connector, fields, prefix="fields."))
         try:
-            return self._references.kept(team_id, connector, options, "fields.")
+            kept = self._references.kept(team_id, connector, options, "fields.")
         except NotFound as exc:
             # of a destination it is a field that is wrong: a 404 would mean the destination
             option, to = next(
@@ -230,6 +236,12 @@ class Destinations:
             )
             message = f"there is no {to} {exc.identity}"
             raise Invalid.of(f"fields.{option}", message) from exc
+        if stored is not None:
+            given = dict(draft.fields)
+            if draft.new_secret is not None and secrets:
+                given[secrets[0]] = draft.new_secret
+            refuse_moved_secrets(connector, stored.options, kept, given, "fields.")
+        return kept
 
     def _named(self, write: Any, name: str) -> Destination:
         try:
@@ -246,9 +258,3 @@ class Destinations:
 
 # what two roads to the same place may differ in
 _HOW_NOT_WHERE = frozenset({"username", "ssl", "format"})
-
-
-def secret_fields(model: type[Options]) -> tuple[str, ...]:
-    return tuple(
-        name for name, info in model.model_fields.items() if "SecretStr" in str(info.annotation)
-    )

@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 
 from refill.clock import Clock
-from refill.domain.endpoint import check_endpoint
-from refill.domain.errors import InUse, NotFound
+from refill.domain.endpoint import check_endpoint, origin_of
+from refill.domain.errors import InUse, Invalid, NotFound
 from refill.domain.pipeline import HttpEndpoint
 from refill.domain.stored import Stored
 from refill.service.databases import check_name
-from refill.service.options import changed
+from refill.service.options import MASK, changed, refuse_kept
 from refill.service.paging import cut
 from refill.service.references import References
 from refill.store.port import PipelineStore
@@ -78,7 +78,31 @@ class Endpoints:
             updated_at=self._clock(),
         )
         check_endpoint(updated)
+        if origin_of(updated.url) != origin_of(endpoint.url):
+            self._refuse_moved(endpoint, updated, encrypted_headers or {})
         return self._store.update_endpoint(updated)
+
+    def _refuse_moved(
+        self, endpoint: HttpEndpoint, updated: HttpEndpoint, sent: Mapping[str, str]
+    ) -> None:
+        """Stored headers do not follow to another server, neither its own nor those of the sinks
+        that send to it."""
+        refuse_kept(
+            (
+                header
+                for header, value in updated.encrypted_headers.items()
+                if value == endpoint.encrypted_headers.get(header)
+                and sent.get(header, MASK) == MASK
+            ),
+            "encrypted_headers.",
+        )
+        for user in self._references.users(Stored.HTTP_ENDPOINT, endpoint):
+            if user.has_secrets:
+                raise Invalid.of(
+                    "url",
+                    f"the {user.kind} {user.name} sends secrets of its own to this endpoint: make "
+                    "another endpoint, and name it there together with them",
+                )
 
     def get(self, team_id: int, id_or_name: str) -> HttpEndpoint:
         return self._store.get_endpoint(team_id, id_or_name)

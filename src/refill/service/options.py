@@ -1,6 +1,6 @@
 """A connector's options: read from what was sent, kept in clear for the store, shown masked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
@@ -42,7 +42,7 @@ def masked(connector: Connector | None, options: Mapping[str, Any]) -> dict[str,
     """What an answer may show. Without the connector that knows which are secret: nothing."""
     if connector is None:
         return {}
-    return connector.options_model.model_validate(dict(options)).model_dump(mode="json")
+    return connector.options_model.model_validate(dict(options)).shown_masked()
 
 
 def frozen(connector: Connector, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,6 +54,62 @@ def frozen(connector: Connector, options: Mapping[str, Any]) -> dict[str, Any]:
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """The old fields with the new ones over them; a mask sent back leaves the secret as it is."""
     return {**old, **_unmasked(old, new)}
+
+
+def secret_fields(model: type[Options]) -> tuple[str, ...]:
+    return tuple(
+        name for name, info in model.model_fields.items() if "SecretStr" in str(info.annotation)
+    )
+
+
+def refuse_moved_secrets(
+    connector: Connector,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    sent: Mapping[str, Any],
+    prefix: str = "",
+) -> None:
+    """Invalid, by field, where a stored secret would be shown to somebody else: whoever may change
+    an address is not thereby told the secret. `sent`: what the request gave in clear stays."""
+    model = connector.options_model
+    if (
+        model.model_validate(dict(old)).where_secrets_go()
+        == model.model_validate(dict(new)).where_secrets_go()
+    ):
+        return
+    kept = [
+        name
+        for name in secret_fields(model)
+        if _kept(old.get(name), new.get(name), sent.get(name), _clear(_default(model, name)))
+    ]
+    refuse_kept(kept, prefix)
+
+
+def refuse_kept(names: Iterable[str], prefix: str = "") -> None:
+    """Invalid where there are any: they were stored for another address."""
+    fields = {
+        prefix + name: [f"give the {name} again: the stored one was for another address"]
+        for name in names
+    }
+    if fields:
+        summary = "; ".join(f"{name}: {said[0]}" for name, said in fields.items())
+        raise Invalid(summary, fields)
+
+
+def _kept(old: Any, new: Any, sent: Any, default: Any) -> bool:
+    """Whether the secret, or one inside it, is the stored one and not one that was just given. A
+    default is no secret: everybody can read it in the documentation."""
+    if not old or old == default:
+        return False
+    if isinstance(old, Mapping):
+        given = sent if isinstance(sent, Mapping) else {}
+        now = new if isinstance(new, Mapping) else {}
+        return any(_kept(old[name], now.get(name), given.get(name), None) for name in old)
+    return bool(new == old and (sent is None or sent == MASK))
+
+
+def _default(model: type[Options], name: str) -> Any:
+    return model.model_fields[name].get_default(call_default_factory=True)
 
 
 def _unmasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

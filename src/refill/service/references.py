@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from refill.connectors.kit.contract import Connector
 from refill.domain.errors import Invalid
 from refill.domain.stored import Stored, StoredObject
+from refill.service.options import secret_fields
 from refill.store.port import PipelineStore
 from refill.store.stored import find_stored, list_stored
 
@@ -21,6 +22,7 @@ class User:
     id: str | int
     name: str
     option: str
+    has_secrets: bool  # of its own, which go to the object's address
 
 
 class References:
@@ -74,11 +76,17 @@ class References:
         for sink in self._store.list_sinks(referred.team_id):
             for option in self._options_to(kind, sink.destination_type):
                 if sink.destination_options.get(option) in known:
-                    yield User("sink", sink.id, sink.name, option)
+                    secret = self._has_secrets(sink.destination_type, sink.destination_options)
+                    yield User("sink", sink.id, sink.name, option, secret)
         for place in self._store.list_destinations(referred.team_id):
             for option in self._options_to(kind, place.type):
                 if place.options.get(option) in known:
-                    yield User("destination", place.id, place.name, option)
+                    secret = self._has_secrets(place.type, place.options)
+                    yield User("destination", place.id, place.name, option, secret)
+
+    def _has_secrets(self, type_name: str, options: Mapping[str, Any]) -> bool:
+        model = self._connectors[type_name].options_model
+        return any(options.get(name) for name in secret_fields(model))
 
     def _options_to(self, kind: Stored, type_name: str) -> list[str]:
         connector = self._connectors.get(type_name)

@@ -19,7 +19,13 @@ from refill.domain.pipeline import (
     SinkTable,
 )
 from refill.service.databases import check_name
-from refill.service.options import changed, masked, parse_options, reveal
+from refill.service.options import (
+    changed,
+    masked,
+    parse_options,
+    refuse_moved_secrets,
+    reveal,
+)
 from refill.service.paging import cut
 from refill.service.references import Names, References
 from refill.service.sink_backfills import BackfillRequest, SinkBackfills
@@ -232,11 +238,12 @@ class Sinks:
             known = ", ".join(item.type for item in self.types())
             raise Invalid.of("destination.type", f"must be one of: {known}")
         require_driver(connector)
-        fields = {name: value for name, value in sent.items() if name != "type"}
-        if connector.type == sink.destination_type:
-            fields = changed(sink.destination_options, fields)
-        options = reveal(parse_options(connector, fields, "destination."))
+        given = {name: value for name, value in sent.items() if name != "type"}
+        stored = sink.destination_options if connector.type == sink.destination_type else {}
+        options = reveal(parse_options(connector, changed(stored, given), "destination."))
         kept = self._references.kept(sink.team_id, connector, options, "destination.")
+        if stored:
+            refuse_moved_secrets(connector, stored, kept, given, "destination.")
         return {"destination_type": connector.type, "destination_options": kept}
 
     def _find(self, kind: str) -> Connector | None:

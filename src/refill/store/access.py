@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from refill.domain.access import ApiKey, Role, Scope, Team, User
-from refill.domain.errors import Conflict
+from refill.domain.errors import Conflict, NotFound
 from refill.store.part import Part
 from refill.store.rows import (
     from_json,
@@ -101,7 +101,10 @@ class Access(Part):
             if found is None:
                 return None
             key = _key(found)
-            return key, _user(self._user(connection, key.team_id, key.user_id))
+            try:
+                return key, _user(self._user(connection, key.team_id, key.user_id))
+            except NotFound:
+                return None  # nobody is behind it any more
 
     def revoke_key(self, key_id: int) -> ApiKey:
         """A second time changes nothing: the first revocation's time stands."""

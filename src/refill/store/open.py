@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from refill.domain.errors import Misconfigured
@@ -21,6 +22,9 @@ def open_store(
         return SqlStore(open_postgres(url, busy_seconds=busy_seconds), cipher)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # made before SQLite makes it, which lets others read; what it keeps beside it is as it is
+        os.close(os.open(home / FILE, os.O_RDWR | os.O_CREAT, 0o600))
+        _shut(home)
         if not os.access(home, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
@@ -29,3 +33,12 @@ def open_store(
             "with --home or REFILL_HOME."
         ) from error
     return SqlStore(open_sqlite(home / FILE, busy_seconds=busy_seconds), cipher)
+
+
+def _shut(home: Path) -> None:
+    """What an earlier version left open to others; another user's files are not ours to change."""
+    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
+        path = home / name
+        with suppress(OSError):
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)

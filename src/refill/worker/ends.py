@@ -50,6 +50,8 @@ class EndsFinder:
                 team_id=backfill.team_id,
                 files_root=str(self._settings.files_path),
                 allow_private_hosts=self._settings.allow_private_hosts,
+                allowed_networks=self._settings.allowed_networks,
+                refused_networks=self._settings.refused_networks,
             ),
         )
 

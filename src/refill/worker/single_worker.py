@@ -11,11 +11,15 @@ from refill.domain.errors import Misconfigured
 FILE = "worker.lock"
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 @contextmanager
 def only_worker(home: Path) -> Iterator[None]:
     """Misconfigured when another worker runs in this home."""
     home.mkdir(parents=True, exist_ok=True)
-    with (home / FILE).open("a+") as file:
+    with open(home / FILE, "a+", opener=_private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:

@@ -23,7 +23,7 @@ from tests.waiting import until
         ({"database": "nowhere"}, SourceRefused, 'database "nowhere" does not exist'),
         ({"port": free_port()}, SourceUnavailable, "refused"),
         ({"hostname": "no-such-host.invalid"}, SourceUnavailable, "could not be resolved"),
-        ({"hostname": "169.254.169.254"}, SourceRefused, "no database can be"),
+        ({"hostname": "169.254.169.254"}, SourceRefused, "no server can be"),
         ({"ssl": True}, SourceRefused, "SSL"),
     ],
 )
@@ -47,7 +47,7 @@ def test_every_address_of_a_name_is_tried(bed: Bed, monkeypatch: pytest.MonkeyPa
     found = [(None, None, None, "", (address, 0)) for address in ("127.0.0.9", "127.0.0.1")]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
     bed.sql.execute("CREATE TABLE t (id integer PRIMARY KEY)")
-    source = bed.open(hostname="a-name")
+    source = bed.open(hostname="a-name", ssl=False)
     source.test()
     assert list(source.read(bed.reading("t"), Whole())) == []
     source.close()

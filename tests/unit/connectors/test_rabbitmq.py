@@ -19,5 +19,5 @@ def test_a_broker_that_does_not_answer_leaves_no_thread(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         parameters = pika.ConnectionParameters("127.0.0.1", silent.getsockname()[1])
         with pytest.raises(SinkUnavailable, match="does not answer"):
-            ConfirmedChannel(parameters)
+            ConfirmedChannel(parameters, "RabbitMQ")
         assert not [t for t in threading.enumerate() if t not in threads and t.is_alive()]

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from refill.connectors.kit.addresses import is_forbidden, is_private, pin_public, refuse_metadata
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy, is_forbidden, is_private
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 METADATA = [
@@ -16,6 +16,8 @@ METADATA = [
     "100.100.100.200",
     "168.63.129.16",
     "224.0.0.1",
+    "::a9fe:a9fe",
+    "64:ff9b:1::a9fe:a9fe",
 ]
 PRIVATE = [
     "127.0.0.1",
@@ -28,6 +30,10 @@ PRIVATE = [
     "::ffff:127.0.0.1",
     "fc00::1",
     "2002:7f00:1::",
+    "::7f00:1",
+    "::808:808",
+    "64:ff9b:1::808:808",
+    "64:ff9b:1:abcd::1",
 ]
 
 
@@ -35,34 +41,33 @@ PRIVATE = [
 def test_what_hands_out_credentials_is_never_reached(address: str) -> None:
     assert is_forbidden(ip_address(address))
     with pytest.raises(SinkRefused):
-        pin_public(address, 80, allow_private=True)
+        NetworkPolicy(allow_private=True).addresses(address, 80, public=True)
     with pytest.raises(SinkRefused):
-        refuse_metadata(address, 80)
+        ANYWHERE.addresses(address, 80)
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_for_operators_to_allow(address: str) -> None:
     assert is_private(ip_address(address))
     with pytest.raises(SinkRefused, match="REFILL_ALLOW_PRIVATE_HOSTS"):
-        pin_public(address, 80, allow_private=False)
+        ANYWHERE.addresses(address, 80, public=True)
 
 
 def test_brokers_may_be_private_and_on_this_machine() -> None:
-    refuse_metadata("127.0.0.1", 9092)
-    refuse_metadata("10.0.0.1", 9092)
-    assert pin_public("127.0.0.1", 80, allow_private=True) == "127.0.0.1"
+    assert ANYWHERE.addresses("127.0.0.1", 9092) == ("127.0.0.1",)
+    assert ANYWHERE.addresses("10.0.0.1", 9092) == ("10.0.0.1",)
 
 
 def test_public_addresses_are_pinned() -> None:
-    assert pin_public("93.184.215.14", 443, allow_private=False) == "93.184.215.14"
+    assert ANYWHERE.addresses("93.184.215.14", 443, public=True) == ("93.184.215.14",)
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "127.1"])
 def test_other_spellings_of_this_machine_are_this_machine(host: str) -> None:
     with pytest.raises((SinkRefused, SinkUnavailable)):
-        pin_public(host, 80, allow_private=False)
+        ANYWHERE.addresses(host, 80, public=True)
 
 
 def test_a_name_that_leads_nowhere_may_come_back() -> None:
     with pytest.raises(SinkUnavailable, match="could not be resolved"):
-        pin_public("no-such-host.invalid", 80, allow_private=False)
+        ANYWHERE.addresses("no-such-host.invalid", 80, public=True)

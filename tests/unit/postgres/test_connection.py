@@ -18,7 +18,7 @@ from refill.domain.errors import SourceRefused
     ],
 )
 def test_no_database_is_where_a_cloud_hands_out_credentials(address: str) -> None:
-    with pytest.raises(SourceRefused, match="no database can be"):
+    with pytest.raises(SourceRefused, match="no server can be"):
         resolve(address, 5432)
 
 

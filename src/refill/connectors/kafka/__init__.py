@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
+from refill.connectors.kit.tls import Authority
 from refill.domain.pipeline import Kind
 
 
@@ -15,6 +16,9 @@ class KafkaOptions(Options):
             *("aws_region", "aws_access_key_id", "aws_secret_access_key"),
         }
     )
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
+        {"hosts", "tls", "ca_certificate", "sasl_mechanism"}
+    )
 
     hosts: str = Field(description="brokers to begin with, host:port, separated by commas")
     topic: str = Field(
@@ -24,7 +28,7 @@ class KafkaOptions(Options):
         pattern=r"^[A-Za-z0-9._-]+$",
     )
     tls: bool = Field(False, description="encrypt the connection, and check the broker's name")
-    ca_certificate: str | None = Field(
+    ca_certificate: Authority = Field(
         None, description="PEM of the authority that signed the brokers' certificates"
     )
     username: str | None = Field(None, description="user for SASL")
@@ -87,7 +91,7 @@ class KafkaOptions(Options):
 def _open_sink(options: KafkaOptions, context: Context) -> Sink:
     from refill.connectors.kafka.sink import KafkaSink
 
-    return KafkaSink(options)
+    return KafkaSink(options, context.network)
 
 
 CONNECTOR = Connector(

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from refill.connectors.kafka import KafkaOptions
 from refill.connectors.kafka.aws import signed_settings
 from refill.connectors.kafka.faults import NO_TOPIC, REFUSED, error_of, translated
-from refill.connectors.kit.addresses import refuse_metadata
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.domain.errors import RefillError, SinkRefused, SinkUnavailable
 
 T = TypeVar("T")
@@ -42,8 +42,9 @@ _PASSING = frozenset(
 class Cluster:
     """One admin client per sink, made at its first use."""
 
-    def __init__(self, options: KafkaOptions) -> None:
+    def __init__(self, options: KafkaOptions, network: NetworkPolicy = ANYWHERE) -> None:
         self._options = options
+        self._network = network
         self._admin: AdminClient | None = None
         self._heard: list[Any] = []
         self._limit: int | None = None
@@ -62,6 +63,9 @@ class Cluster:
             # librdkafka's own lines, which else go to stderr; what matters we say as errors
             "logger": log,
             "socket.keepalive.enable": True,
+            # the default of some versions only: a name that is not the certificate's is refused
+            "ssl.endpoint.identification.algorithm": "https",
+            "enable.ssl.certificate.verification": True,
             **more,
         }
         if options.username is not None and options.password is not None:
@@ -78,7 +82,7 @@ class Cluster:
     def admin(self) -> AdminClient:
         if self._admin is None:
             for host, port in self._options.addresses:
-                refuse_metadata(host, port)
+                self._network.addresses(host, port)
             self._admin = AdminClient(self.settings())
         return self._admin
 
@@ -92,6 +96,7 @@ class Cluster:
 
     def find_topic(self, name: str | None = None) -> None:
         """The sink's own, or one that its routing names."""
+        self._check_brokers()
         topic = name or self._options.topic
         try:
             self.ask(lambda: self.admin.describe_topics(TopicCollection([topic]))[topic])
@@ -102,6 +107,13 @@ class Cluster:
                 f"The topic {name!r} of the routing is not there, or may not be used; make it, or "
                 "mend the sink's routing."
             ) from exc
+
+    def _check_brokers(self) -> None:
+        """What a cluster says its brokers are is where its clients go next: those addresses are
+        looked at too. Asked of the brokers that we were given, which is one connection."""
+        found = self.ask(lambda: self.admin.describe_cluster(request_timeout=REACH_SECONDS))
+        for node in found.nodes:
+            self._network.addresses(node.host, node.port)
 
     def _ask_limit(self) -> int:
         resource = ConfigResource(ResourceType.TOPIC, self._options.topic)

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from refill.connectors.kafka import KafkaOptions, markers
 from refill.connectors.kafka.cluster import Cluster
 from refill.connectors.kafka.faults import error_of
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.kit.contract import Job, Sink, Written
 from refill.connectors.kit.envelope import PORTION_BYTES, PORTION_ROWS, Envelope
 from refill.connectors.kit.message_sink import Outgoing, Tally
@@ -33,9 +34,9 @@ OVERHEAD_BYTES = 100  # of a record and its batch, with room to spare
 
 
 class KafkaSink(Sink):
-    def __init__(self, options: KafkaOptions) -> None:
+    def __init__(self, options: KafkaOptions, network: NetworkPolicy = ANYWHERE) -> None:
         self._options = options
-        self._cluster = Cluster(options)
+        self._cluster = Cluster(options, network)
 
     def test(self) -> None:
         self._cluster.find_topic()

@@ -15,8 +15,9 @@ from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 
+from refill.connectors.kit.addresses import NetworkPolicy
 from refill.domain.errors import Invalid, Misconfigured
 from refill.domain.pipeline import Kind
 from refill.domain.slice import Dated, Extent, Receipt, Reject, Slice, Ticket, Whole
@@ -45,11 +46,27 @@ class Options(BaseModel):
 
     `live` names the fields that say how to reach the system: they are read when a slice runs.
     All others say what is written, and are frozen into the backfill.
+
+    `secret_address` names those of them that say whom the secrets are shown to, and how well
+    guarded on the way: a stored secret does not follow where one of them leads now.
     """
 
     # an error's text reaches logs and answers, and a value may be a secret
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     live: ClassVar[frozenset[str]] = frozenset()
+    secret_address: ClassVar[frozenset[str] | None] = (
+        None  # None: every live field that is no secret
+    )
+
+    def where_secrets_go(self) -> dict[str, Any]:
+        """Whom the secrets are shown to; two that are equal may be shown the same ones."""
+        named = self.live if self.secret_address is None else self.secret_address
+        plain = {name: getattr(self, name) for name in named}
+        return {name: value for name, value in plain.items() if not isinstance(value, SecretStr)}
+
+    def shown_masked(self) -> dict[str, Any]:
+        """What an answer says of it: secrets are masked by their type."""
+        return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +76,13 @@ class Context:
     team_id: int
     files_root: str
     allow_private_hosts: bool = False
+    allowed_networks: str = ""
+    refused_networks: str = ""
+
+    @property
+    def network(self) -> NetworkPolicy:
+        """Which addresses may be connected to: every connector asks it, for every connection."""
+        return NetworkPolicy(self.allow_private_hosts, self.allowed_networks, self.refused_networks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +134,10 @@ class Source(ABC):
     @abstractmethod
     def test(self) -> None:
         """Raises what a person should read when it cannot be used."""
+
+    def concerns(self) -> tuple[str, ...]:
+        """What its owner should know though it works: each a clause, "its role may write"."""
+        return ()
 
     @abstractmethod
     def catalogue(self) -> tuple[Table, ...]:

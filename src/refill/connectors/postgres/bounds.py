@@ -7,7 +7,7 @@ from typing import Any
 
 from refill.connectors.postgres import read as sql
 from refill.connectors.postgres.native import NativeType, Pages
-from refill.connectors.postgres.quoting import names
+from refill.connectors.postgres.quoting import names, qualified
 from refill.domain.errors import SourceRefused
 from refill.domain.slice import KeyRange
 from refill.domain.spec import KeyedRead
@@ -37,7 +37,7 @@ WITH RECURSIVE tree(oid) AS (
     UNION
     SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
 )
-SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind::text,
+SELECT n.nspname::text, c.relname::text, c.relkind::text,
        c.reltuples::float8, c.relpages,
        CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) ELSE 0 END,
        CASE WHEN c.relkind IN ('r', 'm') THEN pg_table_size(c.oid) ELSE 0 END
@@ -88,7 +88,7 @@ def read_bounds(connection: Any, read: KeyedRead, boundaries_wanted: int) -> Pag
     """Estimates, and a sample of keys in the database's own order."""
     relation = sql.relation_name(read)
     found = connection.execute(_LEAVES, {"relation": relation}).fetchall()
-    leaves = [Leaf(*values) for values in found]
+    leaves = [Leaf(qualified(schema, name), *values) for schema, name, *values in found]
     if not read.sort_columns and any(leaf.kind not in ("r", "m") for leaf in leaves):
         raise SourceRefused(
             f"{read.table.full_name} has no key and no pages of its own to read it by: "

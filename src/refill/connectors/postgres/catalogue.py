@@ -98,6 +98,21 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 GROUP BY u.oid
 """
 
+# what a role can do beside reading; a superuser has every privilege
+_MAY = """
+SELECT
+    (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user),
+    EXISTS (
+        SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+        AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+    ),
+    EXISTS (
+        SELECT FROM pg_catalog.pg_namespace
+        WHERE nspname !~ '^pg_' AND has_schema_privilege(oid, 'CREATE')
+    )
+"""
+
 _KINDS = {
     "r": TableKind.TABLE,
     "p": TableKind.TABLE,  # partitioned
@@ -114,6 +129,15 @@ def read_catalogue(connection: Any) -> tuple[Table, ...]:
         _RELATIONS + "AND NOT c.relispartition ORDER BY n.nspname, c.relname"
     ).fetchall()
     return _describe(connection, relations)
+
+
+def role_concerns(connection: Any) -> tuple[str, ...]:
+    """What the role may do that reading does not need."""
+    superuser, writes, creates = connection.execute(_MAY).fetchone()
+    if superuser:
+        return ("its role is a superuser",)
+    found = ((writes, "its role may write tables"), (creates, "its role may create tables"))
+    return tuple(text for holds, text in found if holds)
 
 
 def read_table(connection: Any, schema: str, name: str) -> Table | None:

@@ -2,13 +2,14 @@
 
 import os
 import socket
+import ssl
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-from refill.connectors.kit.addresses import is_forbidden
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.postgres.options import PostgresOptions
-from refill.domain.errors import SourceRefused, SourceUnavailable
+from refill.connectors.postgres.pem_files import pem_path
+from refill.domain.errors import SinkRefused, SinkUnavailable, SourceRefused, SourceUnavailable
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,13 +44,14 @@ def conninfo(
     statement_timeout_seconds: float = 0,
     connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
     session: dict[str, str] | None = None,
+    network: NetworkPolicy = ANYWHERE,
 ) -> str:
     """A libpq connection string made of the typed fields and nothing else."""
     from psycopg.conninfo import make_conninfo
 
     settings = {**SESSION, **(session or {})}
     settings["statement_timeout"] = str(round(statement_timeout_seconds * 1000))
-    addresses = resolve(options.hostname, options.port)
+    addresses = resolve(options.hostname, options.port, network)
     return make_conninfo(
         "",
         # all of them, in turn: `localhost` may be ::1 first, and the server on 127.0.0.1
@@ -59,7 +61,7 @@ def conninfo(
         dbname=options.database,
         user=options.username,
         password=options.password.get_secret_value(),
-        sslmode="require" if options.ssl else "disable",
+        **_guards(options),
         gssencmode="disable",
         # never a password, key or service that lies about on this machine
         passfile="/dev/null",
@@ -75,23 +77,40 @@ def conninfo(
     )
 
 
-def resolve(hostname: str, port: int) -> list[str]:
+def _guards(options: PostgresOptions) -> dict[str, str]:
+    """Who is told the password: a server that proves who it is, as far as was asked for, and in a
+    way from which the password cannot be read. A server that asks for none may be spoken to."""
+    found: dict[str, str] = {"sslmode": options.mode}
+    if not options.weak_authentication:
+        found["require_auth"] = "scram-sha-256,none"
+    if options.mode == "disable":
+        return found
+    if options.mode in ("verify-ca", "verify-full"):
+        found["sslrootcert"] = (
+            pem_path(options.ca_certificate)
+            if options.ca_certificate
+            else ssl.get_default_verify_paths().cafile or "system"
+        )
+    else:
+        # of the user that we run as: one that lies there would be checked against
+        found["sslrootcert"] = "/dev/null/none"
+    if options.client_certificate is not None and options.client_key is not None:
+        found["sslcert"] = pem_path(options.client_certificate)
+        found["sslkey"] = pem_path(options.client_key.get_secret_value())
+    else:
+        found["sslcertmode"] = "disable"
+    return found
+
+
+def resolve(hostname: str, port: int, network: NetworkPolicy = ANYWHERE) -> list[str]:
     """The addresses to connect to, looked up once. A database may be private or on this machine,
     but never where a cloud serves its machines' credentials from."""
     try:
-        found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as exc:
-        raise SourceUnavailable(
-            f"The host name {hostname!r} could not be resolved: check the name ({exc})."
-        ) from exc
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))[:4]
-    for address in addresses:
-        if is_forbidden(ip_address(address.partition("%")[0])):
-            raise SourceRefused(
-                f"{hostname!r} leads to {address}, where no database can be; use the database's "
-                "own address."
-            )
-    return addresses
+        return list(network.addresses(hostname, port))[:4]
+    except SinkUnavailable as exc:
+        raise SourceUnavailable(exc.message) from exc
+    except SinkRefused as exc:
+        raise SourceRefused(exc.message) from exc
 
 
 def connect(
@@ -117,13 +136,19 @@ def cut(connection: "psycopg.Connection[Any]") -> None:
 class ArrowSession:
     """An ADBC connection: rows leave it as Arrow batches, by binary COPY."""
 
-    def __init__(self, options: PostgresOptions, purpose: str, batch_bytes: int) -> None:
+    def __init__(
+        self,
+        options: PostgresOptions,
+        purpose: str,
+        batch_bytes: int,
+        network: NetworkPolicy = ANYWHERE,
+    ) -> None:
         import adbc_driver_manager as manager
         import adbc_driver_postgresql as driver
 
         self._batch_bytes = batch_bytes
         self._database = driver.connect(
-            conninfo(options, purpose),
+            conninfo(options, purpose, network=network),
             # else it reads all of pg_attribute first, which takes long where there are many
             # tables; every type we ask for is built in, or comes as text or bytes
             db_kwargs={"adbc.postgresql.type_resolver_mode": "builtin"},

@@ -18,12 +18,14 @@ from refill.connectors.kit.fields import Form, note_of
 from refill.connectors.kit.instants import FAR_FIRST, is_far
 from refill.connectors.postgres.ddl import Target, TargetColumn, column_type
 from refill.connectors.postgres.quoting import identifier, literal
+from refill.connectors.postgres.type_names import type_sql
 from refill.domain.errors import SinkRefused
 
 _DAYS_TO_2000 = 10_957
 _MICROSECONDS_TO_2000 = _DAYS_TO_2000 * 86_400_000_000
 _TEXTS = {"text", "varchar", "bpchar", "name"}
 _INTEGERS = {"int2": 1, "int4": 2, "int8": 3}
+_NUMBERS = r"\((-?\d+(?:,-?\d+)*)\)"
 _Encode = Callable[[Any], Any]
 
 # (typname of the source's type) → how its Arrow column becomes PostgreSQL's binary form
@@ -108,16 +110,16 @@ def _plan(field: Any, column: TargetColumn, target: Target) -> ColumnPlan:
 
 
 def _cast(name: str, column: TargetColumn) -> str:
-    return name if column.type_name in _TEXTS else f"{name}::{column.type}"
+    return name if column.type_name in _TEXTS else f"{name}::{type_sql(column.type)}"
 
 
 def _base_name(type_text: str) -> str:
     """`timestamp(3) without time zone` → `timestamp without time zone`."""
-    return re.sub(r"\([\d,-]+\)", "", type_text)
+    return re.sub(_NUMBERS, "", type_text)
 
 
 def _modifier(type_text: str) -> tuple[int, ...] | None:
-    found = re.search(r"\(([\d,-]+)\)", type_text)
+    found = re.search(_NUMBERS, type_text)
     return tuple(int(part) for part in found[1].split(",")) if found else None
 
 

@@ -11,7 +11,8 @@ from refill.connectors.postgres.options import PostgresOptions, transfer_target
 from refill.connectors.postgres.quoting import identifier, literal, names, qualified
 from refill.connectors.postgres.sink_errors import reason_of, sqlstate
 from refill.connectors.postgres.sink_session import SinkSession
-from refill.domain.errors import SinkRefused
+from refill.connectors.postgres.type_names import type_sql
+from refill.domain.errors import Invalid, SinkRefused
 from refill.domain.spec import SinkSpec, Spec, TableRead, TransferSpec
 from refill.domain.table import Family, split_name
 
@@ -114,7 +115,7 @@ def ensure_target(
     if session.row(f"SELECT 1 WHERE to_regclass({literal(sql)}) IS NOT NULL"):
         return
     key, day = key_of(job.spec, rows), date_column_of(job.spec, rows)
-    parts = [f"{identifier(field.name)} {column_type(field)}" for field in rows]
+    parts = [f"{identifier(field.name)} {_type_sql(field)}" for field in rows]
     if day == DATE_COLUMN:
         parts.append(f"{identifier(day)} date NOT NULL")
     if key:
@@ -181,8 +182,18 @@ _BY_ARROW = {
 }
 
 
+def _type_sql(field: "pa.Field[Any]") -> str:
+    try:
+        return type_sql(column_type(field))
+    except Invalid as error:
+        raise SinkRefused(
+            f"The column {field.name!r} cannot be made: {error.message} Make the table yourself."
+        ) from error
+
+
 def column_type(field: "pa.Field[Any]") -> str:
-    """The source's own type where it is known, else the one that holds the Arrow type exactly."""
+    """The source's own type where it is known, in the source's own words, which are never SQL here;
+    else the one that holds the Arrow type exactly."""
     known = note_of(field).type_in(SYSTEM)
     if known:
         return known

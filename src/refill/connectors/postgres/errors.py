@@ -10,6 +10,7 @@ from refill.domain.errors import (
     SourceUnavailable,
 )
 
+_NO_TLS = "server does not support SSL, but SSL was required"
 _CHANGED = {"42P01", "42703", "3F000", "42704", "42883", "42804"}
 _REFUSED_CLASSES = {"28", "42", "3D", "0A", "22", "25"}
 _REFUSED = {"55000"}  # a materialized view that was never filled
@@ -19,6 +20,7 @@ _REFUSED_TEXT = re.compile(
     r"password authentication failed|authentication failed|no password supplied"
     r"|role \".*\" does not exist|database \".*\" does not exist|no pg_hba.conf entry"
     r"|not permitted to log in|permission denied|does not support SSL|certificate"
+    r"|authentication method requirement|signature failure"
     r"|is not currently accepting connections",
     re.I,
 )
@@ -73,4 +75,5 @@ def sentence(exc: BaseException) -> str:
     text = re.sub(r"Execution error \[\w+\]:|could not begin COPY:|Failed to connect:", "", text)
     text = re.sub(r"\. SQLSTATE: \w+", "", text)
     text = re.sub(r"\b(ERROR|FATAL):\s+", "", text)
+    text = text.replace(_NO_TLS, "it does not support SSL; set ssl to false to go without")
     return " ".join(text.split()).rstrip(". ") or type(exc).__name__

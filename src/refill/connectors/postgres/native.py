@@ -97,7 +97,7 @@ def _comparison(native: NativeType) -> Comparison:
 class Pages:
     """Pages first_page <= page < end_page of one relation, under an exported snapshot."""
 
-    relation: str  # quoted, as regclass prints it: a partition, or the table
+    relation: str  # quoted by us: a partition, or the table
     first_page: int
     end_page: int | None  # None: to the end
     snapshot: str | None  # None: a preview, which nobody reads

@@ -22,11 +22,13 @@ def literal(value: str) -> str:
     """An untyped literal. Beside a column it takes the column's own type, without its length or
     precision: `'1.005'` against numeric(12,2) is not rounded, nor 'abc' cut to char(1).
 
-    Holds with standard_conforming_strings, which every session of ours sets.
+    Means the same whatever standard_conforming_strings says: a pooler may drop our settings, and a
+    backslash of a source's value would then end the literal.
     """
     if "\x00" in value:
         raise Invalid("A value with a NUL in it cannot be compared with anything in PostgreSQL.")
-    return "'" + value.replace("'", "''") + "'"
+    quoted = "'" + value.replace("'", "''") + "'"
+    return "E" + quoted.replace("\\", "\\\\") if "\\" in quoted else quoted
 
 
 def row(parts: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 from refill.connectors.postgres.native import NativeType, Pages
 from refill.connectors.postgres.quoting import bind_date, identifier, literal, names, qualified, row
+from refill.connectors.postgres.type_names import type_sql
 from refill.connectors.postgres.types import form_of
 from refill.domain.errors import Misconfigured
 from refill.domain.slice import Dated, Extent, KeyRange, NativeExtent, NullKeys, Whole
@@ -110,7 +111,7 @@ def _key_literal(read: KeyedRead, name: str, value: str) -> str:
     column = read.table.column(name)
     if column is not None and NativeType.of(column).kind == "c":
         # composites compare as records, and an untyped record cannot be read from text
-        return f"{literal(value)}::{column.type}"
+        return f"{literal(value)}::{type_sql(column.type)}"
     return literal(value)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 class PostgresSink(Sink):
     def __init__(self, options: PostgresOptions, context: Context) -> None:
         self._options = options
+        self._network = context.network
         self._session: SinkSession | None = None
         self._targets: dict[tuple[int, str], Target] = {}
 
@@ -160,7 +161,7 @@ class PostgresSink(Sink):
         if self._session is not None and not self._session.alive():
             self.close()
         if self._session is None:
-            self._session = SinkSession(self._options)
+            self._session = SinkSession(self._options, network=self._network)
         return self._session
 
     @contextmanager

@@ -21,7 +21,8 @@ _VALUE = {"22", "23", "54"}
 _REFUSED_TEXT = re.compile(
     r"authentication failed|no password supplied|role \".*\" does not exist"
     r"|database \".*\" does not exist|no pg_hba.conf entry|not permitted to log in"
-    r"|permission denied|does not support SSL|certificate",
+    r"|permission denied|does not support SSL|certificate"
+    r"|authentication method requirement|signature failure",
     re.IGNORECASE,
 )
 

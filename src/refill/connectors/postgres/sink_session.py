@@ -3,6 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.postgres.connection import conninfo
 from refill.connectors.postgres.options import PostgresOptions
 from refill.connectors.postgres.quoting import literal
@@ -23,11 +24,16 @@ _TRUSTED_SECONDS = 1.0
 class SinkSession:
     """A transaction begins with the first statement and ends with `commit` or `rollback`."""
 
-    def __init__(self, options: PostgresOptions, purpose: str = "sink") -> None:
+    def __init__(
+        self,
+        options: PostgresOptions,
+        purpose: str = "sink",
+        network: NetworkPolicy = ANYWHERE,
+    ) -> None:
         from adbc_driver_postgresql import dbapi
 
         self._connection: Any = dbapi.connect(
-            conninfo(options, purpose, session=_SETTINGS),
+            conninfo(options, purpose, session=_SETTINGS, network=network),
             # else it reads all of pg_attribute first: slow where there are many tables
             db_kwargs={"adbc.postgresql.type_resolver_mode": "builtin"},
             # transactions are ours to begin: the driver's own cannot go back to a savepoint

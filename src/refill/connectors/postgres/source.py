@@ -42,6 +42,7 @@ class PostgresSource(Source):
         self, options: PostgresOptions, context: Context, *, batch_bytes: int = BATCH_BYTES
     ) -> None:
         self._options = options
+        self._network = context.network
         self._batch_bytes = batch_bytes
         self._arrow: ArrowSession | None = None
         self._open_stream: ArrowStream | None = None
@@ -54,6 +55,10 @@ class PostgresSource(Source):
         where = f"{self._options.hostname}:{self._options.port}/{self._options.database}"
         with self._session(f"connect to {where}", CATALOGUE_SECONDS) as connection:
             connection.execute("SELECT 1")
+
+    def concerns(self) -> tuple[str, ...]:
+        with self._session("look at the role", LOOK_SECONDS) as connection:
+            return catalogue.role_concerns(connection)
 
     def catalogue(self) -> tuple[Table, ...]:
         with self._session("list the tables", CATALOGUE_SECONDS) as connection:
@@ -123,7 +128,10 @@ class PostgresSource(Source):
         self._drop_holder()
         try:
             self._holder = connect(
-                self._options, "snapshot", session={"lock_timeout": LOCK_TIMEOUT}
+                self._options,
+                "snapshot",
+                session={"lock_timeout": LOCK_TIMEOUT},
+                network=self._network,
             )
             self._holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if read.table.kind is TableKind.TABLE:
@@ -166,6 +174,7 @@ class PostgresSource(Source):
                     "catalogue",
                     statement_timeout_seconds=seconds,
                     connect_timeout_seconds=min(seconds, 10.0),
+                    network=self._network,
                 )
             ) as connection:
                 self._asked = connection
@@ -188,11 +197,15 @@ class PostgresSource(Source):
         done = False
         self._reader = threading.get_ident()
         try:
-            stream = self._open_stream = self._start(query, snapshot)
+            foreign = _runs_foreign_code(read)
+            stream = self._open_stream = self._start(query, snapshot, foreign)
             converter.check(stream.reader.schema)
             yield _pull(stream, doing)
-            if snapshot is not None and self._arrow is not None:
+            if (snapshot is not None or foreign) and self._arrow is not None:
                 self._arrow.execute("COMMIT")
+                if foreign:
+                    # what it set or locked in the session is not for the next slice to find
+                    self._arrow.execute("DISCARD ALL")
             self._check_types(read)
             done = True
         except RefillError:
@@ -208,23 +221,26 @@ class PostgresSource(Source):
                 else:
                     self._drop_arrow()
 
-    def _start(self, query: str, snapshot: str | None) -> ArrowStream:
+    def _start(self, query: str, snapshot: str | None, foreign: bool) -> ArrowStream:
         """Begins the query. A connection kept from an earlier slice may have been cut meanwhile:
         no row was read on it yet, so a new one takes its place."""
         kept = self._arrow is not None
         try:
-            return self._start_once(query, snapshot)
+            return self._start_once(query, snapshot, foreign)
         except Exception as exc:
             if not kept or not isinstance(translate(exc, "read"), SourceUnavailable):
                 raise
             self._drop_arrow()
-            return self._start_once(query, snapshot)
+            return self._start_once(query, snapshot, foreign)
 
-    def _start_once(self, query: str, snapshot: str | None) -> ArrowStream:
+    def _start_once(self, query: str, snapshot: str | None, foreign: bool) -> ArrowStream:
         if self._arrow is None:
-            self._arrow = ArrowSession(self._options, "reading", self._batch_bytes)
+            self._arrow = ArrowSession(self._options, "reading", self._batch_bytes, self._network)
         if snapshot is not None:
             _adopt(self._arrow, snapshot)
+        elif foreign:
+            # a session's own default is a setting that a query may change; this is not
+            self._arrow.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
         return self._arrow.query(query)
 
     def _check_types(self, read: Read) -> None:
@@ -263,6 +279,11 @@ class PostgresSource(Source):
         if self._holder is not None:
             _quietly(self._holder.close)
             self._holder = None
+
+
+def _runs_foreign_code(read: Read) -> bool:
+    """A query, or a view, may call whatever its author wrote; a table only gives its rows."""
+    return isinstance(read, QueryRead) or read.table.kind is not TableKind.TABLE
 
 
 def contiguous(dates: Sequence[date]) -> list[list[date]]:

@@ -5,11 +5,15 @@ from typing import ClassVar
 from pydantic import Field, SecretStr
 
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Options, Sink
+from refill.connectors.kit.tls import Authority
 
 
 class RabbitOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
         {"host", "port", "tls", "ca_certificate", "username", "password"}
+    )
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
+        {"host", "port", "tls", "ca_certificate"}
     )
 
     host: str = Field(description="name or address of the server", min_length=1)
@@ -22,7 +26,7 @@ class RabbitOptions(Options):
         default_factory=dict, description="headers that go with every message"
     )
     tls: bool = Field(False, description="encrypt the connection, and check the server's name")
-    ca_certificate: str | None = Field(
+    ca_certificate: Authority = Field(
         None, description="PEM of the authority that signed the server's certificate"
     )
     username: str = Field("guest", description="user")
@@ -32,7 +36,7 @@ class RabbitOptions(Options):
 def _open_sink(options: RabbitOptions, context: Context) -> Sink:
     from refill.connectors.rabbitmq.sink import RabbitSink
 
-    return RabbitSink(options)
+    return RabbitSink(options, context.network)
 
 
 CONNECTOR = Connector(

@@ -39,8 +39,8 @@ class Published(NamedTuple):
 
 
 class ConfirmedChannel:
-    def __init__(self, parameters: pika.ConnectionParameters) -> None:
-        self._place = f"RabbitMQ at {parameters.host}:{parameters.port}"
+    def __init__(self, parameters: pika.ConnectionParameters, place: str) -> None:
+        self._place = place
         self._changed = threading.Condition()
         self._failure: RefillError | None = None
         self._ready = False

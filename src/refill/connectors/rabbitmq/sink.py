@@ -1,12 +1,11 @@
 """Delivers slices to RabbitMQ, and counts them as delivered when they are confirmed."""
 
-import ssl
-
 import pika
 
-from refill.connectors.kit.addresses import refuse_metadata
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.kit.contract import Job
 from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally, subject_of
+from refill.connectors.kit.tls import tls_context
 from refill.connectors.rabbitmq import RabbitOptions
 from refill.connectors.rabbitmq.channel import ConfirmedChannel, Published
 from refill.domain.errors import SinkUnavailable
@@ -16,8 +15,9 @@ MESSAGE_LIMIT = 128 * 1024 * 1024
 
 
 class RabbitSink(MessageSink):
-    def __init__(self, options: RabbitOptions) -> None:
+    def __init__(self, options: RabbitOptions, network: NetworkPolicy = ANYWHERE) -> None:
         self._options = options
+        self._network = network
         self._channel: ConfirmedChannel | None = None
 
     def test(self) -> None:
@@ -64,18 +64,19 @@ class RabbitSink(MessageSink):
     def _open(self) -> ConfirmedChannel:
         if self._channel is None or not self._channel.is_open:
             self.close()
-            refuse_metadata(self._options.host, self._options.port)
-            self._channel = ConfirmedChannel(_parameters(self._options))
+            options = self._options
+            address = self._network.reach(options.host, options.port)
+            place = f"RabbitMQ at {options.host}:{options.port}"
+            self._channel = ConfirmedChannel(_parameters(options, address), place)
         return self._channel
 
 
-def _parameters(options: RabbitOptions) -> pika.ConnectionParameters:
+def _parameters(options: RabbitOptions, address: str) -> pika.ConnectionParameters:
     tls = None
     if options.tls:
-        context = ssl.create_default_context(cadata=options.ca_certificate)
-        tls = pika.SSLOptions(context, options.host)
+        tls = pika.SSLOptions(tls_context(options.ca_certificate), options.host)
     return pika.ConnectionParameters(
-        host=options.host,
+        host=address,
         port=options.port,
         virtual_host=options.virtual_host,
         credentials=pika.PlainCredentials(options.username, options.password.get_secret_value()),

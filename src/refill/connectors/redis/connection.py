@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, SecretStr
 
-from refill.connectors.kit.addresses import refuse_metadata
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.kit.contract import Options
 from refill.connectors.kit.message_sink import MessageSink
+from refill.connectors.kit.tls import Authority
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
@@ -28,12 +29,15 @@ class RedisOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
         {"host", "port", "tls", "ca_certificate", "username", "password"}
     )
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
+        {"host", "port", "tls", "ca_certificate"}
+    )
 
     host: str = Field(description="name or address of the server", min_length=1)
     port: int = Field(6379, ge=1, le=65535, description="port of the server")
     database: int = Field(0, ge=0, description="number of the database")
     tls: bool = Field(False, description="encrypt the connection, and check the server's name")
-    ca_certificate: str | None = Field(
+    ca_certificate: Authority = Field(
         None, description="PEM of the authority that signed the server's certificate"
     )
     username: str | None = Field(None, description="user")
@@ -43,8 +47,9 @@ class RedisOptions(Options):
 class RedisSink(MessageSink):
     """Holds the connection; its subclasses say what a message becomes."""
 
-    def __init__(self, options: RedisOptions) -> None:
+    def __init__(self, options: RedisOptions, network: NetworkPolicy = ANYWHERE) -> None:
         self._server = options
+        self._network = network
         self._client: redis.Redis | None = None
 
     def test(self) -> None:
@@ -58,14 +63,20 @@ class RedisSink(MessageSink):
             from redis.backoff import NoBackoff
             from redis.retry import Retry
 
+            from refill.connectors.redis.pinned import PinnedConnection, PinnedTlsConnection
+
             server = self._server
-            refuse_metadata(server.host, server.port)
-            secrets: dict[str, Any] = {}
+            tls: dict[str, Any] = {"connection_class": PinnedConnection}
             if server.tls:
-                secrets = {"ssl": True, "ssl_ca_data": server.ca_certificate}
-            self._client = redis.Redis(
+                tls = {
+                    "connection_class": PinnedTlsConnection,
+                    "ssl_ca_data": server.ca_certificate,
+                    "ssl_check_hostname": True,
+                }
+            pool = redis.ConnectionPool(
                 host=server.host,
                 port=server.port,
+                network=self._network,
                 db=server.database,
                 username=server.username,
                 password=server.password.get_secret_value() if server.password else None,
@@ -73,8 +84,9 @@ class RedisSink(MessageSink):
                 socket_connect_timeout=5,
                 # whether it is worth another try is decided above us
                 retry=Retry(NoBackoff(), 0),
-                **secrets,
+                **tls,
             )
+            self._client = redis.Redis.from_pool(pool)
         return self._client
 
     def run(self, commands: list[tuple[Any, ...]]) -> None:

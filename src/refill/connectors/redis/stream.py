@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Job, Sink
 from refill.connectors.kit.message_sink import Outgoing
 from refill.connectors.redis.connection import RedisOptions, RedisSink
@@ -16,8 +17,8 @@ class RedisStreamOptions(RedisOptions):
 
 
 class RedisStreamSink(RedisSink):
-    def __init__(self, options: RedisStreamOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: RedisStreamOptions, network: NetworkPolicy = ANYWHERE) -> None:
+        super().__init__(options, network)
         self._stream = options.stream_key
 
     def send(self, job: Job, outgoing: Outgoing) -> None:
@@ -47,7 +48,7 @@ def _bare_entries(outgoing: Outgoing) -> list[tuple[str, ...]]:
 
 
 def _open_sink(options: RedisStreamOptions, context: Context) -> Sink:
-    return RedisStreamSink(options)
+    return RedisStreamSink(options, context.network)
 
 
 CONNECTOR = Connector(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Job, Sink
 from refill.connectors.kit.message_sink import Outgoing, Tally
 from refill.connectors.redis.connection import RedisOptions, RedisSink
@@ -30,8 +31,8 @@ class RedisStringOptions(RedisOptions):
 
 
 class RedisStringSink(RedisSink):
-    def __init__(self, options: RedisStringOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: RedisStringOptions, network: NetworkPolicy = ANYWHERE) -> None:
+        super().__init__(options, network)
         self._expiry = () if options.expire_ms is None else ("PX", options.expire_ms)
 
     def begin(self, job: Job) -> Tally:
@@ -74,7 +75,7 @@ def dashed(parts: "list[pl.Series]", table: Table) -> "pl.Series":
 
 
 def _open_sink(options: RedisStringOptions, context: Context) -> Sink:
-    return RedisStringSink(options)
+    return RedisStringSink(options, context.network)
 
 
 CONNECTOR = Connector(

@@ -14,7 +14,12 @@ from refill.connectors.kit.contract import (
     Reference,
     Sink,
 )
-from refill.domain.endpoint import OWN_HEADERS, says_our_content_type
+from refill.domain.endpoint import (
+    object_to_header,
+    object_to_path,
+    origin_of,
+    says_our_content_type,
+)
 from refill.domain.pipeline import HttpEndpoint
 from refill.domain.stored import Stored
 
@@ -50,6 +55,13 @@ class WebhookOptions(Options):
         default_factory=dict, description="headers of every request, secret ones among them"
     )
 
+    def where_secrets_go(self) -> dict[str, Any]:
+        """Another path of the same server is the same address."""
+        return {
+            "http_endpoint": self.http_endpoint,
+            "url": None if self.url is None else origin_of(self.url),
+        }
+
     @field_validator("url")
     @classmethod
     def is_http(cls, url: str | None) -> str | None:
@@ -61,15 +73,19 @@ class WebhookOptions(Options):
                 raise ValueError("must not carry a user or password; use a header")
         return url
 
+    @field_validator("http_endpoint_path")
+    @classmethod
+    def stays_below(cls, path: str | None) -> str | None:
+        if path is not None and (objection := object_to_path(path)) is not None:
+            raise ValueError(objection)
+        return path
+
     @field_validator("headers")
     @classmethod
     def are_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in headers.items():
-            plain = value.get_secret_value()
-            if name.lower() in OWN_HEADERS:
-                raise ValueError(f"{name} is set by refill itself")
-            if not name.isascii() or any(c in name + plain for c in "\r\n\0") or not name.strip():
-                raise ValueError(f"{name!r} is not a header that can be sent")
+            if (objection := object_to_header(name, value.get_secret_value())) is not None:
+                raise ValueError(objection)
         return headers
 
 

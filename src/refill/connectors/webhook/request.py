@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
-from refill.connectors.kit.addresses import pin_public
+from refill.connectors.kit.addresses import NetworkPolicy
 from refill.connectors.kit.pulse import PULSE
 from refill.connectors.webhook import WebhookOptions
 from refill.connectors.webhook.haste import Haste
@@ -39,6 +39,17 @@ class Answer:
         self.text = text
 
 
+def _below(base: SplitResult, path: str) -> SplitResult:
+    """The base with the path added to its own, whatever query it has."""
+    added, _, query = path.lstrip("/").partition("?")
+    if not added and not query:
+        return base
+    return base._replace(
+        path=f"{base.path.rstrip('/')}/{added}",
+        query="&".join(part for part in (base.query, query) if part),
+    )
+
+
 class Receiver:
     """Resolves the endpoint's name once; every request goes to that address, whatever the name
     says later. Redirects are not followed: they would lead past the check."""
@@ -46,22 +57,20 @@ class Receiver:
     def __init__(
         self,
         options: WebhookOptions,
-        allow_private: bool,
+        network: NetworkPolicy,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if options.url is None:
             raise SinkRefused("The webhook has no URL; name an HTTP endpoint that exists.")
-        base = options.url.rstrip("/")
-        path = (options.http_endpoint_path or "").lstrip("/")
-        self.url = f"{base}/{path}" if path else options.url
-        parts = urlsplit(self.url)
+        parts = _below(urlsplit(options.url), options.http_endpoint_path or "")
+        self.url = parts.geturl()
         host = parts.hostname or ""
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as exc:
             raise SinkRefused("The webhook's URL has no valid port.") from exc
-        pinned = pin_public(host, port, allow_private)
+        pinned = network.addresses(host, port, public=True)[0]
         self._address = (pinned, port)
         literal = f"[{pinned}]" if ":" in pinned else pinned
         self._target = parts._replace(netloc=f"{literal}:{port}", fragment="")

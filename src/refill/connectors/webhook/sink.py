@@ -21,7 +21,7 @@ BODY_BYTES = 4 * 1024 * 1024  # a batch is closed before it grows beyond
 class WebhookSink(MessageSink):
     def __init__(self, options: WebhookOptions, context: Context) -> None:
         self._options = options
-        self._allow_private = context.allow_private_hosts
+        self._network = context.network
         self._receiver: Receiver | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._sent: deque[Future[None]] = deque()
@@ -75,7 +75,7 @@ class WebhookSink(MessageSink):
 
     def _open(self) -> tuple[Receiver, ThreadPoolExecutor]:
         if self._receiver is None or self._pool is None:
-            self._receiver = Receiver(self._options, self._allow_private)
+            self._receiver = Receiver(self._options, self._network)
             self._pool = ThreadPoolExecutor(self._options.concurrency, "refill-webhook")
         return self._receiver, self._pool
 

@@ -26,7 +26,11 @@ from refill.domain.access import Scope
 from refill.domain.pipeline import Database
 from refill.service import Service
 
-_CONNECTION = ("hostname", "port", "database", "username", "password", "ssl")
+_SHOWN = ("hostname", "port", "database", "username", "password", "ssl", "sslmode")
+_CONNECTION = (
+    *_SHOWN,
+    *("ca_certificate", "client_certificate", "client_key", "weak_authentication"),
+)
 # as the original answers them where nobody said otherwise
 _EXTRA = {"ipv6": False, "pool_size": 10, "queue_interval": 1000, "queue_target": 50}
 
@@ -76,7 +80,24 @@ class UpdateDatabase(DatabaseReadBack):
     password: Annotated[str, Field(max_length=1000)] | None = Field(
         None, description="password; a mask that was read may be sent back"
     )
-    ssl: bool | None = Field(None, description="encrypt the connection")
+    ssl: bool | None = Field(
+        None, description="encrypt the connection; left out: true, but for this machine itself"
+    )
+    sslmode: Literal["disable", "require", "verify-ca", "verify-full"] | None = Field(
+        None, description="wins over ssl; left out: verify-full with a ca_certificate, else require"
+    )
+    ca_certificate: Annotated[str, Field(max_length=100_000)] | None = Field(
+        None, description="PEM of the authority that signed the server's certificate"
+    )
+    client_certificate: Annotated[str, Field(max_length=100_000)] | None = Field(
+        None, description="PEM of our own certificate"
+    )
+    client_key: Annotated[str, Field(max_length=100_000)] | None = Field(
+        None, description="PEM of its private key; never shown"
+    )
+    weak_authentication: bool | None = Field(
+        None, description="let the server ask for the password in clear, or as MD5"
+    )
     ipv6: bool | None = Field(
         None, description="kept, and given back: a name's addresses of both kinds are tried"
     )
@@ -136,6 +157,7 @@ class DatabaseAnswer(BaseModel):
     username: str = Field(description="user")
     password: str = Field(description="masked")
     ssl: bool = Field(description="whether the connection is encrypted")
+    sslmode: str = Field(description="disable, require, verify-ca or verify-full")
     ipv6: bool = Field(description="as it was sent")
     use_local_tunnel: bool = Field(description="always false")
     pool_size: int = Field(description="as it was sent")
@@ -273,7 +295,7 @@ def show_database(service: Service, database: Database) -> DatabaseAnswer:
     return DatabaseAnswer(
         id=database.id,
         name=database.name,
-        **{name: options[name] for name in _CONNECTION},
+        **{name: options[name] for name in _SHOWN},
         use_local_tunnel=False,
         primary=_show_primary(database.extra.get("primary")),
         **{name: database.extra.get(name, value) for name, value in _EXTRA.items()},

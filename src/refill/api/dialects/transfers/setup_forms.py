@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from refill.connectors.kit.contract import Connector
-from refill.service.destinations import secret_fields
+from refill.service.options import secret_fields
 
 Scalar = str | int | bool | None
 

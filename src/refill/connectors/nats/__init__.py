@@ -3,16 +3,16 @@
 import asyncio
 import contextlib
 import re
-import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
-from refill.connectors.kit.addresses import refuse_metadata
+from refill.connectors.kit.addresses import ANYWHERE, NetworkPolicy
 from refill.connectors.kit.contract import Connector, Context, Guarantee, Job, Options, Sink
 from refill.connectors.kit.message_sink import MessageSink, Outgoing, Tally, subject_of
+from refill.connectors.kit.tls import Authority, tls_context
 from refill.domain.errors import SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 WINDOW = 512  # messages that JetStream has not acknowledged yet
 ACK_SECONDS = 20.0
 CONNECT_SECONDS = 15.0
+_SEED = re.compile(r"SU[A-Z2-7]{56}")
 HEADER_BYTES = 512  # of the headers that go with a message
 
 
@@ -33,11 +34,14 @@ class NatsOptions(Options):
     live: ClassVar[frozenset[str]] = frozenset(
         {"host", "port", "tls", "ca_certificate", "username", "password", "jwt", "nkey_seed"}
     )
+    secret_address: ClassVar[frozenset[str] | None] = frozenset(
+        {"host", "port", "tls", "ca_certificate"}
+    )
 
     host: str = Field(description="name or address of the server", min_length=1)
     port: int = Field(4222, ge=1, le=65535, description="port of the server")
     tls: bool = Field(False, description="encrypt the connection, and check the server's name")
-    ca_certificate: str | None = Field(
+    ca_certificate: Authority = Field(
         None, description="PEM of the authority that signed the server's certificate"
     )
     username: str | None = Field(None, description="user")
@@ -52,12 +56,20 @@ class NatsOptions(Options):
         ),
     )
 
+    @field_validator("nkey_seed")
+    @classmethod
+    def is_seed(cls, seed: SecretStr | None) -> SecretStr | None:
+        if seed is not None and not _SEED.fullmatch(seed.get_secret_value().strip()):
+            raise ValueError("must be the seed of a user's NKey: SU and 56 more letters and digits")
+        return seed
+
 
 class NatsSink(MessageSink):
     """nats-py knows only asyncio: a loop of the sink's own runs while a call lasts."""
 
-    def __init__(self, options: NatsOptions) -> None:
+    def __init__(self, options: NatsOptions, network: NetworkPolicy = ANYWHERE) -> None:
         self._options = options
+        self._network = network
         self._runner: asyncio.Runner | None = None
         self._client: Client | None = None
         self._streams: dict[str, bool] = {}
@@ -86,13 +98,14 @@ class NatsSink(MessageSink):
 
     async def _connected(self) -> "Client":
         if self._client is None or not self._client.is_connected:
-            from nats.aio.client import Client
+            from refill.connectors.nats.client import GuardedClient
 
             options = self._options
-            refuse_metadata(options.host, options.port)
-            client = Client()
+            address = self._network.reach(options.host, options.port)
+            literal = f"[{address}]" if ":" in address else address
+            client = GuardedClient(needs_tls=options.tls)
             connecting = client.connect(
-                f"{'tls' if options.tls else 'nats'}://{options.host}:{options.port}",
+                f"{'tls' if options.tls else 'nats'}://{literal}:{options.port}",
                 name="refill",
                 # whether it is worth another try is decided above us
                 allow_reconnect=False,
@@ -105,8 +118,7 @@ class NatsSink(MessageSink):
             try:
                 await asyncio.wait_for(connecting, CONNECT_SECONDS)
             except BaseException:
-                with contextlib.suppress(Exception):
-                    await client.close()
+                client.abort()
                 raise
             self._client = client
         return self._client
@@ -235,20 +247,23 @@ def _credentials(options: NatsOptions) -> dict[str, Any]:
     if options.nkey_seed is not None:
         found |= _signer(options.nkey_seed, options.jwt)
     if options.tls:
-        found["tls"] = ssl.create_default_context(cadata=options.ca_certificate)
+        found["tls"] = tls_context(options.ca_certificate)
         found["tls_hostname"] = options.host
     return found
 
 
 def _signer(seed: SecretStr, jwt: SecretStr | None) -> dict[str, Any]:
     """The server's challenge is signed with the key: with a JWT of it, or as an NKey alone."""
-    if jwt is None:
-        return {"nkeys_seed_str": seed.get_secret_value()}
     import base64
 
     import nkeys  # type: ignore[import-untyped]
 
-    pair = nkeys.from_seed(seed.get_secret_value().encode())
+    try:
+        pair = nkeys.from_seed(seed.get_secret_value().strip().encode())
+    except Exception as exc:  # of a class of its own, or whatever its decoding stumbles over
+        raise SinkRefused("The nkey_seed is not the seed of an NKey: copy it again.") from exc
+    if jwt is None:
+        return {"nkeys_seed_str": seed.get_secret_value().strip()}
     token = jwt.get_secret_value()
     return {
         "user_jwt_cb": lambda: bytearray(token.encode()),
@@ -257,7 +272,7 @@ def _signer(seed: SecretStr, jwt: SecretStr | None) -> dict[str, Any]:
 
 
 def _open_sink(options: NatsOptions, context: Context) -> Sink:
-    return NatsSink(options)
+    return NatsSink(options, context.network)
 
 
 CONNECTOR = Connector(
