@@ -30,7 +30,8 @@ def open_sink(options, context):
 def left_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connector]:
     """A connector whose package is on the worker's path and on no executor's."""
     (tmp_path / f"{MODULE}.py").write_text(SOURCE)
-    monkeypatch.syspath_prepend(tmp_path)
+    # not by syspath_prepend: it walks importlib's caches, which another thread may be filling
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     opener = importlib.import_module(MODULE).open_sink
     yield dataclasses.replace(SHEETS, type="left", open_sink=opener)
     del sys.modules[MODULE]

@@ -58,7 +58,8 @@ def test_an_unknown_type_names_those_there_are() -> None:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on the path, for distributions that are installed while the test lasts."""
     before = set(sys.modules)
-    monkeypatch.syspath_prepend(tmp_path)
+    # not by syspath_prepend: it walks importlib's caches, which another thread may be filling
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     registry.load_connectors.cache_clear()
     yield tmp_path
     registry.load_connectors.cache_clear()
