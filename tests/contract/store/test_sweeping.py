@@ -10,6 +10,7 @@ from refill.domain.errors import Conflict, NotFound, Superseded
 from refill.domain.slice import Reject, SliceState
 from refill.store.port import Store
 from refill.store.records import Pack, PackLimits, StoredAnswer, Swept
+from tests.contract.store.conftest import Opener
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
@@ -188,6 +189,28 @@ def test_a_failed_backfill_whose_slices_were_pruned_cannot_be_retried(store: Sto
     store.prune(90)
     with pytest.raises(Conflict, match="new backfill"):
         store.retry_backfill(1, old.id)
+
+
+def test_what_is_retried_while_it_is_pruned_is_left_alone(
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = opener(), opener()
+    old = plan(store, new_sink_backfill(), key_slices(2))
+    run_all(store, failed)
+    age(store, old.id, 100)
+    backend = store._backend  # type: ignore[attr-defined]
+    write = backend.write
+
+    def write_late() -> object:
+        monkeypatch.setattr(backend, "write", write)
+        other.retry_backfill(1, old.id)
+        return write()
+
+    monkeypatch.setattr(backend, "write", write_late)
+    assert store.prune(90) == 0
+    run_all(store)
+    over = store.get_backfill(1, old.id)
+    assert (over.status, over.counters.rows_delivered) == (Status.COMPLETED, 20)
 
 
 def test_gauges_count_what_is_there(store: Store) -> None:
