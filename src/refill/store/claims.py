@@ -126,7 +126,7 @@ class Claims(Part):
         }
         connection.execute(
             slices.update()
-            .where(slices.c.id.in_([part["id"] for part in found]))
+            .where(slices.c.id.in_([part["id"] for part in found]), _PENDING)
             .values(attempt=slices.c.attempt + 1, **leased)
         )
         backfill = backfill_of(row)

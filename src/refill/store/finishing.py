@@ -245,6 +245,8 @@ def _verdict(
 
 def _keep_rejects(connection: sa.Connection, backfill_id: int, receipts: Sequence[Receipt]) -> None:
     ran = [receipt for receipt in receipts if receipt.outcome in (Outcome.DONE, Outcome.FAILED)]
+    if not ran:
+        return
     earlier = rejects.c.slice_id.in_([receipt.slice_id for receipt in ran])
     connection.execute(rejects.delete().where(earlier))
     rows = [

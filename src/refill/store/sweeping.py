@@ -23,6 +23,7 @@ from refill.store.tables import (
     tallies,
 )
 
+_ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 _RUNNABLE = (Status.SCHEDULED, Status.RUNNING, Status.PAUSED)
 _DAY = 86_400_000_000
 _HOUR = 3_600_000_000
@@ -77,7 +78,7 @@ class Sweeping(Leases):
         else:
             status, _ = conclude(connection, row, now)
         _count_lost(connection, lost)
-        return lost, status.value != row["status"]
+        return lost, status in _ENDED and row["status"] not in _ENDED
 
     def prune(self, retention_days: int) -> int:
         """Of each date of a transfer the newest completed run is kept: without it, `missing`
