@@ -34,10 +34,10 @@ class RetryPolicy:
     max_retries: int | None = None  # of the pipeline, for faults of its source and sink
 
     def limited(self, max_retries: int | None) -> "RetryPolicy":
-        """As a pipeline asks for: so many attempts after the first. None: as it is. Faults of
-        refill itself (a lost worker, Spark, the store) are not the sink's: they may always come as
-        often as the worker is set to bear."""
-        return self if max_retries is None else replace(self, max_retries=max_retries)
+        """As a pipeline asks for: so many attempts after the first. None: it does not ask. Faults
+        of refill itself (a lost worker, Spark, the store) are not the sink's: they may always come
+        as often as the worker is set to bear."""
+        return replace(self, max_retries=max_retries)
 
     def delay_seconds(self, fault: Fault, failures: int, rng: random.Random) -> float | None:
         """How long to wait before the next attempt; None: do not try again.

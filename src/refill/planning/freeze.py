@@ -4,14 +4,8 @@ import re
 
 from refill.domain.errors import Invalid, SourceChanged
 from refill.domain.spec import KeyedRead, TableRead
-from refill.domain.table import Column, Family, Keyless, Table, TableKind
+from refill.domain.table import Column, Family, Keyless, Table
 
-_AN = {
-    TableKind.TABLE: "a table",
-    TableKind.VIEW: "a view",
-    TableKind.MATERIALIZED_VIEW: "a materialized view",
-    TableKind.FOREIGN_TABLE: "a foreign table",
-}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -23,7 +17,7 @@ def freeze_keyed(read: KeyedRead, table: Table) -> KeyedRead:
         _check_sortable(table, name)
     if not sort_columns and table.keyless is Keyless.REFUSED:
         raise Invalid.of(
-            "sort_column", f"is required: {table.full_name} is {_AN[table.kind]} with no key"
+            "sort_column", f"is required: {table.full_name} is a {table.kind} with no key"
         )
     _check_positions(read, table, sort_columns)
     return read.model_copy(

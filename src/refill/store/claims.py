@@ -181,6 +181,7 @@ def _candidates(history_first: bool) -> Any:
         .where(slices.c.backfill_id == backfills.c.id, _RUNNING)
         .scalar_subquery()
     )
+    # never where its slices write into several: that one is NULL then
     taken = sa.exists().where(
         other.c.target == backfills.c.shared_target,
         among(other.c.state, SliceState.RUNNING),
@@ -195,7 +196,7 @@ def _candidates(history_first: bool) -> Any:
             ~WAITS_FOR_SINK,
             due,
             backfills.c.max_concurrent.is_(None) | (packs < backfills.c.max_concurrent),
-            backfills.c.shared_target.is_(None) | ~taken,
+            ~taken,
         )
         .order_by(
             sa.case((backfills.c.origin == Origin.SCHEDULE.value, first), else_=second),

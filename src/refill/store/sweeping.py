@@ -85,17 +85,19 @@ class Sweeping(Leases):
         dates would be run again."""
         with self._backend.read() as connection:
             limit = self._backend.now(connection) - retention_days * _DAY
-            old = sa.select(backfills.c.id, backfills.c.kind, backfills.c.pipeline_id).where(
+            old = sa.select(backfills.c.id).where(
                 among(backfills.c.status, *_ENDED),
                 backfills.c.ended_at < limit,
                 sa.exists().where(slices.c.backfill_id == backfills.c.id),
             )
-            found = connection.execute(old).all()
+            found = connection.execute(old).scalars().all()
         pruned = 0
-        for row in found:
+        for backfill_id in found:
             with self._backend.write() as connection:
-                changes.lock(connection, row.id)
-                pruned += _forget(connection, row)
+                row = changes.lock(connection, backfill_id)
+                # retried since it was found, it is no longer over: its slices are to run
+                if row["ended_at"] is not None:
+                    pruned += _forget(connection, row)
         with self._backend.write() as connection:
             connection.execute(answers.delete().where(answers.c.created_at < limit))
             stale = sa.select(events.c.id).where(events.c.created_at < limit)
@@ -136,12 +138,12 @@ def _left_unended() -> sa.Select[int]:
     )
 
 
-def _forget(connection: sa.Connection, row: sa.Row[int, str, str]) -> int:
+def _forget(connection: sa.Connection, row: sa.RowMapping) -> int:
     kept: list[int] = []
-    if row.kind == Kind.TRANSFER.value:
-        rows = connection.execute(newest_completed(row.pipeline_id))
+    if row["kind"] == Kind.TRANSFER.value:
+        rows = connection.execute(newest_completed(row["pipeline_id"]))
         kept = list({found.date: found.id for found in rows}.values())
-    gone = sa.select(slices.c.id).where(slices.c.backfill_id == row.id)
+    gone = sa.select(slices.c.id).where(slices.c.backfill_id == row["id"])
     own = set(connection.execute(gone).scalars()) - set(kept)
     if not own:
         return 0

@@ -13,6 +13,7 @@ from refill.store.open import FILE, open_store
 from refill.store.port import Store
 
 Opener = Callable[..., Store]
+Between = Callable[[Store, Callable[[], object]], None]
 KEY = "a key for tests"
 BACKENDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -54,6 +55,24 @@ def opener(template: Path | str, tmp_path: Path) -> Iterator[Opener]:
 def store(opener: Opener) -> Store:
     """An empty store with team 1 and user 1."""
     return opener()
+
+
+@pytest.fixture
+def before_write(monkeypatch: pytest.MonkeyPatch) -> Between:
+    """Lets something happen between what a store looks at first and what it writes then."""
+
+    def arrange(store: Store, happen: Callable[[], object]) -> None:
+        backend = store._backend  # type: ignore[attr-defined]
+        write = backend.write
+
+        def write_late() -> object:
+            monkeypatch.setattr(backend, "write", write)
+            happen()
+            return write()
+
+        monkeypatch.setattr(backend, "write", write_late)
+
+    return arrange
 
 
 @pytest.fixture(params=BACKENDS)

@@ -9,6 +9,7 @@ from refill.domain.retry import RetryPolicy
 from refill.domain.slice import SliceState
 from refill.store.port import Store
 from refill.store.records import Pack, PackLimits
+from tests.contract.store.conftest import Between
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
@@ -56,11 +57,15 @@ def test_a_claim_takes_slices_in_order_and_makes_the_backfill_running(store: Sto
     first = pack.slices[0]
     assert (first.fence, first.slice.attempt, first.slice.state) == (1, 1, SliceState.RUNNING)
     assert (first.slice.worker, first.slice.pack) == ("w", pack.id)
+    assert first.slice.started_at == pack.backfill.started_at
     kept = store.list_slices(made.id, states=[SliceState.RUNNING]).items
     assert kept == tuple(claimed.slice for claimed in pack.slices)
     now = store.get_backfill(1, made.id)
     assert now.status is Status.RUNNING
     assert now.started_at == pack.backfill.started_at
+    assert now.updated_at == pack.backfill.updated_at
+    # it began with its first pack, whatever comes later
+    assert claim(store).backfill.started_at == now.started_at
 
 
 def test_of_a_pack_one_slice_counts_as_running(store: Store) -> None:
@@ -82,6 +87,8 @@ def test_of_a_pack_one_slice_counts_as_running(store: Store) -> None:
         (PackLimits(slots=4), 0, 3),
         (PackLimits(slots=100), 0, 1),
         (PackLimits(slots=1, max_rows=500), 200, 3),
+        (PackLimits(slots=1, max_rows=400), 200, 2),
+        (PackLimits(slots=1, max_rows=201), 200, 2),
         (PackLimits(slots=1, max_rows=100), 200, 1),
         (PackLimits(slots=1, max_rows=2500), 0, 3),
     ],
@@ -91,6 +98,16 @@ def test_a_pack_is_bounded(store: Store, limits: PackLimits, rows: int, expected
     assert len(claim(store, limits).slices) == expected
 
 
+def test_a_share_is_of_what_its_own_backfill_has_pending(store: Store) -> None:
+    plan(store, new_sink_backfill(pipeline_id="a"), key_slices(8, target="a"))
+    other = plan(store, new_sink_backfill(pipeline_id="b"), key_slices(40, target="b"))
+    first = claim(store)
+    assert indexes(first) == [0, 1, 2, 3]
+    finish(store, first, done)
+    assert claim(store, ONE).backfill.id == other.id
+    assert indexes(claim(store)) == [4, 5]
+
+
 def test_max_concurrent_counts_packs(store: Store) -> None:
     made = plan(store, new_sink_backfill(max_concurrent=2), key_slices(20))
     first = claim(store, ONE)
@@ -98,6 +115,39 @@ def test_max_concurrent_counts_packs(store: Store) -> None:
     assert store.claim_pack("w", ONE, 30) is None
     store.finish_slices(made.id, [done(first.slices[0])], AT_ONCE)
     assert indexes(claim(store, ONE)) == [2]
+
+
+def test_the_packs_of_another_do_not_count_against_its_limit(store: Store) -> None:
+    plan(store, new_sink_backfill(pipeline_id="a"), key_slices(4, target="a"))
+    claim(store, ONE)
+    new = new_sink_backfill(pipeline_id="b", max_concurrent=1)
+    limited = plan(store, new, key_slices(4, target="b"))
+    assert claim(store, ONE).backfill.id == limited.id
+
+
+def test_max_concurrent_holds_when_another_claims_between_the_look_and_the_claim(
+    store: Store, before_write: Between
+) -> None:
+    plan(store, new_sink_backfill(max_concurrent=1), key_slices(4))
+    before_write(store, lambda: claim(store, ONE))
+    assert store.claim_pack("w", ONE, 30) is None
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_is_stopped_between_the_look_and_the_claim_is_not_claimed(
+    store: Store, before_write: Between, paused: bool
+) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(2))
+
+    def stop() -> object:
+        if paused:
+            return store.pause_backfill(1, made.id)
+        return store.cancel_backfill(1, made.id, None)
+
+    before_write(store, stop)
+    assert store.claim_pack("w", ALL, 30) is None
+    counters = store.get_backfill(1, made.id).counters
+    assert counters.slices_pending + counters.slices_cancelled == 2
 
 
 def test_who_waited_longest_is_next(store: Store) -> None:
@@ -140,6 +190,28 @@ def test_a_target_with_a_running_slice_of_another_backfill_is_passed_over(store:
     assert last.slices[0].fence == 2
 
 
+def test_a_target_that_a_newer_backfill_runs_on_is_passed_over(store: Store) -> None:
+    older = plan(store, new_transfer_backfill(days=1), dated_slices([FIRST]))
+    recurring = new_transfer_backfill(days=1, origin=Origin.SCHEDULE, holds=())
+    newer = plan(store, recurring, dated_slices([FIRST]))
+    pack = claim(store)
+    assert pack.backfill.id == newer.id
+    assert store.claim_pack("w", ALL, 30) is None
+    finish(store, pack, done)
+    assert claim(store).backfill.id == older.id
+
+
+@pytest.mark.parametrize("busy", [0, 1])
+def test_of_two_targets_the_free_one_is_claimed(store: Store, busy: int) -> None:
+    days = dates_from(FIRST, 2)
+    new = new_transfer_backfill(days=1, first=days[busy])
+    first = plan(store, new, dated_slices([days[busy]]))
+    claim(store)
+    store.cancel_backfill(1, first.id, None)
+    plan(store, new_transfer_backfill(days=2), dated_slices(days))
+    assert indexes(claim(store)) == [1 - busy]
+
+
 def test_the_slices_of_one_backfill_share_their_target(store: Store) -> None:
     first = plan(store, new_sink_backfill(), key_slices(4))
     running = [claim(store, ONE), claim(store, ONE)]
@@ -151,6 +223,11 @@ def test_the_slices_of_one_backfill_share_their_target(store: Store) -> None:
     assert store.claim_pack("w", ONE, 30) is None
     finish(store, running[1], done)
     assert claim(store, ONE).slices[0].fence == 2
+
+
+def test_the_slices_of_one_backfill_share_a_target_among_several(store: Store) -> None:
+    plan(store, new_sink_backfill(), [*key_slices(2, target="a"), *key_slices(1, target="b")])
+    assert [indexes(claim(store, ONE)) for _ in range(3)] == [[0], [1], [2]]
 
 
 def test_a_fence_rises_only_when_the_target_changes_hands(store: Store) -> None:
@@ -167,9 +244,16 @@ def test_a_fence_rises_only_when_the_target_changes_hands(store: Store) -> None:
         finish(store, pack, done)
 
 
-def test_a_slice_that_stumbled_waits(store: Store) -> None:
-    plan(store, new_sink_backfill(), key_slices(1))
-    finish(store, claim(store), stumbled, RetryPolicy(base_seconds=100))
+def test_a_claim_leaves_the_fences_of_other_targets_alone(store: Store) -> None:
+    for name in ("a", "b"):
+        plan(store, new_sink_backfill(pipeline_id=name), key_slices(1, target=name))
+    assert [claim(store).slices[0].fence for _ in range(2)] == [1, 1]
+
+
+def test_a_slice_that_stumbled_waits_and_lets_the_others_pass(store: Store) -> None:
+    plan(store, new_sink_backfill(), key_slices(3))
+    finish(store, claim(store, ONE), stumbled, RetryPolicy(base_seconds=100))
+    assert indexes(claim(store)) == [1, 2]
     assert store.claim_pack("w", ALL, 30) is None
 
 
@@ -180,6 +264,9 @@ def test_a_pack_knows_what_its_backfill_rejected_so_far(store: Store) -> None:
         [done(pack.slices[0]).model_copy(update={"rows_rejected": 3})],
         AT_ONCE,
     )
+    other = plan(store, new_sink_backfill(pipeline_id="b"), key_slices(1, target="b"))
+    pack = claim(store, ONE)
+    assert (pack.backfill.id, pack.rows_rejected) == (other.id, 0)
     assert claim(store, ONE).rows_rejected == 3
 
 
@@ -198,6 +285,23 @@ def test_heartbeats_extend_what_is_held_and_name_what_is_not(store: Store) -> No
     stale = [(held[1][0], 7)]
     lost, _ = store.heartbeat("w", [held[0], *stale, held[2], (10**9, 1)], [], 60)
     assert lost == {held[0][0], held[1][0], 10**9}
+
+
+def test_a_heartbeat_extends_nobody_elses_lease(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(4))
+    mine, other = claim(store, ONE), claim(store, ONE, "another")
+    store.heartbeat("w", [(mine.slices[0].slice.id, 1)], [], 600)
+    first, second = store.list_slices(made.id, states=[SliceState.RUNNING]).items
+    assert first.lease_until != mine.slices[0].slice.lease_until
+    assert second.lease_until == other.slices[0].slice.lease_until
+
+
+def test_what_is_held_of_several_backfills_is_released(store: Store) -> None:
+    for name in ("a", "b"):
+        plan(store, new_sink_backfill(pipeline_id=name), key_slices(1, target=name))
+    packs = [claim(store), claim(store)]
+    assert store.release_slices([(pack.slices[0].slice.id, 1) for pack in packs]) == 2
+    assert {claim(store).slices[0].slice.attempt for _ in packs} == {2}
 
 
 def test_a_release_gives_back_without_a_failure(store: Store) -> None:

@@ -6,13 +6,25 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from refill.domain.retry import RetryPolicy
 from refill.store.cipher import AesCipher
 from refill.store.open import open_store
 from refill.store.port import Store
-from refill.store.records import PackLimits
+from refill.store.records import Pack, PackLimits, Swept
 from refill.store.tables import backfills
 from tests.contract.store.conftest import KEY
-from tests.contract.store.factories import key_slices, new_sink_backfill, plan
+from tests.contract.store.factories import (
+    FIRST,
+    dated_slices,
+    dates_from,
+    finish,
+    key_slices,
+    new_sink_backfill,
+    new_transfer_backfill,
+    plan,
+    run_all,
+    stumbled,
+)
 from tests.statements import counted, engine_of, stepped
 
 
@@ -23,6 +35,11 @@ def embedded(tmp_path: Path) -> Iterator[Store]:
     store.migrate()
     yield store
     store.close()
+
+
+def writes(seen: list[str]) -> list[str]:
+    """What queues for the right to write: all of SQLite, a row of PostgreSQL."""
+    return [said for said in seen if "BEGIN IMMEDIATE" in said or "FOR UPDATE" in said]
 
 
 def test_a_list_takes_as_many_statements_for_thirty_as_for_three(store: Store) -> None:
@@ -73,6 +90,23 @@ def test_a_claim_among_ten_thousand_slices_walks_no_further_than_among_fifty(
     assert least("many", 10_000) < 3 * few
 
 
+def test_a_claim_walks_no_further_for_the_targets_of_others(embedded: Store) -> None:
+    store = embedded
+
+    def walked() -> int:
+        with stepped(store) as steps:
+            assert store.claim_pack("w", PackLimits(max_slices=1), 30) is not None
+        return steps.tens
+
+    plan(store, new_sink_backfill(), key_slices(20))
+    walked()
+    few = walked()
+    days = dates_from(FIRST, 5000)
+    others = plan(store, new_transfer_backfill(days=1), dated_slices(days))
+    store.pause_backfill(1, others.id)
+    assert walked() < 3 * few
+
+
 def test_a_thousand_backfills_are_listed_with_the_statements_of_one(store: Store) -> None:
     def statements() -> int:
         with counted(store) as seen:
@@ -89,6 +123,41 @@ def test_a_thousand_backfills_are_listed_with_the_statements_of_one(store: Store
     assert statements() == alone
 
 
+def test_a_look_that_finds_nothing_waits_for_no_writer(store: Store) -> None:
+    def claim_one(name: str, slices: int, **changes: object) -> Pack:
+        new = new_sink_backfill(pipeline_id=name, **changes)
+        plan(store, new, key_slices(slices, target=name))
+        pack = store.claim_pack("w", PackLimits(max_slices=1), 30)
+        assert pack is not None
+        return pack
+
+    claim_one("at its limit", 2, max_concurrent=1)
+    claim_one("all running", 1)
+    finish(store, claim_one("waiting", 1), stumbled, RetryPolicy(base_seconds=100))
+    paused = plan(store, new_sink_backfill(pipeline_id="paused"), key_slices(1, target="paused"))
+    store.pause_backfill(1, paused.id)
+    with counted(store) as seen:
+        assert store.claim_pack("w", PackLimits(), 30) is None
+        assert store.claim_plan("w", 30) is None
+        assert store.claim_seal("w", 30) is None
+        assert store.sweep(RetryPolicy()) == Swept()
+    assert not writes(seen)
+
+
+def test_what_was_pruned_is_not_looked_at_again(store: Store) -> None:
+    plan(store, new_sink_backfill(), key_slices(2))
+    run_all(store)
+    with engine_of(store).begin() as connection:
+        connection.execute(backfills.update().values(ended_at=0))
+
+    def transactions() -> int:
+        with counted(store) as seen:
+            store.prune(1)
+        return len(writes(seen))
+
+    assert transactions() > transactions()
+
+
 def test_slices_wait_behind_a_busy_target_without_being_walked_each_time(store: Store) -> None:
     first = plan(store, new_sink_backfill(), key_slices(2))
     assert store.claim_pack("w", PackLimits(), 30) is not None
@@ -97,5 +166,5 @@ def test_slices_wait_behind_a_busy_target_without_being_walked_each_time(store: 
     with counted(store) as seen:
         assert store.claim_pack("w", PackLimits(), 30) is None
     # the first look tells: no transaction is begun for it
-    assert not any("FOR UPDATE" in statement for statement in seen)
+    assert not writes(seen)
     assert len(seen) <= 4

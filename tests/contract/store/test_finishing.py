@@ -1,15 +1,20 @@
 """The end of slices, and of backfills with them."""
 
+import dataclasses
+from typing import Any
+
 import pytest
 
 from refill.domain.backfill import Status
 from refill.domain.retry import RetryPolicy
 from refill.domain.slice import Outcome, Reject, SliceState
 from refill.store.port import Store
-from refill.store.records import Pack, PackLimits
+from refill.store.records import Finished, Pack, PackLimits
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
+    TERMINAL,
+    Outcomes,
     dated_slices,
     dates_from,
     done,
@@ -28,6 +33,16 @@ from tests.contract.store.factories import (
 
 ONE = PackLimits(max_slices=1)
 ALL = PackLimits(slots=1)
+RAN: dict[str, Any] = {
+    "rows_read": 9,
+    "rows_delivered": 6,
+    "rows_filtered": 2,
+    "rows_rejected": 1,
+    "bytes_written": 700,
+    "seconds": 0.5,
+}
+STUMBLED = {"failures": 1, "error": "it went away", "error_code": "source_unavailable"}
+BROKE = {"failures": 1, "error": "it broke", "error_code": "source_refused"}
 
 
 def claim(store: Store, limits: PackLimits = ALL) -> Pack:
@@ -64,9 +79,10 @@ def test_the_last_slice_ends_the_backfill_with_its_counters(store: Store) -> Non
         assert finish(store, pack, done).status is Status.RUNNING
     last = packs[-1]
     finished = finish(store, last, done)
-    assert finished.status is Status.COMPLETED
-    assert finished.accepted == {claimed.slice.id for claimed in last.slices}
-    assert not finished.superseded
+    accepted = frozenset(claimed.slice.id for claimed in last.slices)
+    assert finished == Finished(
+        accepted=accepted, superseded=frozenset(), status=Status.COMPLETED, sealable=False
+    )
     over = store.get_backfill(1, made.id)
     assert over.status is Status.COMPLETED
     assert over.completed_at == over.ended_at is not None
@@ -75,6 +91,132 @@ def test_the_last_slice_ends_the_backfill_with_its_counters(store: Store) -> Non
     assert {(p.state, p.rows_delivered, p.seconds, p.lease_until) for p in parts} == {
         (SliceState.COMPLETED, 10, 0.5, None)
     }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changes"),
+    [
+        (done, {"state": SliceState.COMPLETED, **RAN}),
+        (failed, {"state": SliceState.FAILED, **BROKE, **RAN}),
+    ],
+)
+def test_a_slice_that_has_ended_says_who_ran_it_and_what_it_did(
+    store: Store, outcome: Outcomes, changes: dict[str, Any]
+) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    pack = claim(store)
+    finish(store, pack, lambda c: outcome(c).model_copy(update=RAN))
+    (part,) = store.list_slices(made.id).items
+    ended = {"lease_until": None, "ended_at": store.get_backfill(1, made.id).ended_at}
+    assert part == dataclasses.replace(pack.slices[0].slice, **ended, **changes)
+
+
+@pytest.mark.parametrize(("outcome", "changes"), [(stumbled, STUMBLED), (unstarted, {})])
+def test_a_slice_that_goes_back_is_as_it_was_planned_but_for_what_went_wrong(
+    store: Store, outcome: Outcomes, changes: dict[str, Any]
+) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    (planned,) = store.list_slices(made.id).items
+    finish(store, claim(store), lambda c: outcome(c).model_copy(update=RAN))
+    (part,) = store.list_slices(made.id).items
+    assert part == dataclasses.replace(planned, attempt=1, **changes)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changes"),
+    [
+        (done, {"state": SliceState.COMPLETED, **RAN}),
+        (failed, {"state": SliceState.FAILED, **BROKE, **RAN}),
+        (stumbled, {"state": SliceState.CANCELLED, **STUMBLED}),
+        (unstarted, {"state": SliceState.CANCELLED}),
+    ],
+)
+def test_what_ran_when_its_backfill_was_cancelled_ends_as_it_did_or_is_dropped(
+    store: Store, outcome: Outcomes, changes: dict[str, Any]
+) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    pack = claim(store)
+    store.cancel_backfill(1, made.id, None)
+    last_try = RetryPolicy(max_failures=1)
+    finish(store, pack, lambda c: outcome(c).model_copy(update=RAN), last_try)
+    (part,) = store.list_slices(made.id).items
+    ended = {"lease_until": None, "ended_at": store.get_backfill(1, made.id).updated_at}
+    assert part == dataclasses.replace(pack.slices[0].slice, **ended, **changes)
+
+
+def test_each_slice_of_a_pack_ends_in_its_own_way(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(8))
+    ways: list[Outcomes] = [unstarted, done, failed, stumbled]
+    pack = claim(store)
+    finish(store, pack, lambda c: ways[c.slice.index](c))
+    parts = store.list_slices(made.id).items[:4]
+    assert [(p.state, p.error_code, p.pack) for p in parts] == [
+        (SliceState.PENDING, None, None),
+        (SliceState.COMPLETED, None, pack.id),
+        (SliceState.FAILED, "source_refused", pack.id),
+        (SliceState.PENDING, "source_unavailable", None),
+    ]
+
+
+def test_a_backfill_ends_with_its_own_last_slice(store: Store) -> None:
+    plan(store, new_sink_backfill(pipeline_id="a"), key_slices(1, target="a"))
+    plan(store, new_sink_backfill(pipeline_id="b"), key_slices(2, target="b"))
+    assert finish(store, claim(store), done).status is Status.COMPLETED
+    assert finish(store, claim(store), done).status is Status.RUNNING
+
+
+def test_a_failure_without_a_reason_is_tried_again_and_says_so(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    finish(store, claim(store), lambda c: failed(c, fault=None))
+    (part,) = store.list_slices(made.id).items
+    assert (part.state, part.failures, part.error_code) == (SliceState.PENDING, 1, "error")
+    assert "no reason" in (part.error or "")
+
+
+def test_of_two_words_about_a_slice_the_first_stands(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    part = claim(store).slices[0]
+    finished = store.finish_slices(made.id, [done(part), failed(part)], AT_ONCE)
+    assert finished.status is Status.COMPLETED
+
+
+def test_a_backfill_names_the_first_of_its_errors_whichever_came_first(store: Store) -> None:
+    plan(store, new_sink_backfill(pipeline_id="another"), key_slices(1, target="another"))
+    run_all(store, failed)
+    made = plan(store, new_sink_backfill(), key_slices(2))
+    packs = [claim(store, ONE), claim(store, ONE)]
+    for number, pack in reversed(list(enumerate(packs))):
+        fault = TERMINAL.model_copy(update={"message": f"of {number}"})
+        store.finish_slices(made.id, [failed(pack.slices[0], fault=fault)], AT_ONCE)
+    assert store.get_backfill(1, made.id).error == "2 of 2 slices failed; first: of 0"
+
+
+def test_a_backfill_says_so_when_the_first_of_its_errors_says_nothing(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    silent = TERMINAL.model_copy(update={"message": ""})
+    run_all(store, lambda c: failed(c, fault=silent))
+    assert "gave no reason" in (store.get_backfill(1, made.id).error or "")
+
+
+def test_a_finish_moves_the_time_of_its_backfill(store: Store) -> None:
+    made = plan(store, new_sink_backfill(seals=True), key_slices(2))
+    for pack in [claim(store, ONE), claim(store, ONE)]:
+        before = store.get_backfill(1, made.id).updated_at
+        finish(store, pack, done)
+        assert store.get_backfill(1, made.id).updated_at > before
+
+
+def test_what_is_not_all_completed_cannot_be_sealed(store: Store) -> None:
+    def ends(outcome: Outcomes, cancelled: bool = False) -> list[bool]:
+        made = plan(store, new_sink_backfill(seals=True), key_slices(2))
+        packs = [claim(store, ONE), claim(store, ONE)]
+        if cancelled:
+            store.cancel_backfill(1, made.id, None)
+        return [finish(store, pack, outcome).sealable for pack in packs]
+
+    assert ends(done, cancelled=True) == [False, False]
+    assert ends(failed) == [False, False]
+    assert ends(done) == [False, True]
 
 
 def test_a_zombies_receipt_changes_nothing(store: Store) -> None:
@@ -92,7 +234,7 @@ def test_a_zombies_receipt_changes_nothing(store: Store) -> None:
     # said twice: the first word stands
     again = finish(store, pack, failed)
     assert again.superseded
-    assert again.status is Status.COMPLETED
+    assert (again.status, again.sealable) == (Status.COMPLETED, False)
 
 
 def test_a_receipt_for_another_backfills_slice_is_superseded(store: Store) -> None:
@@ -205,6 +347,14 @@ def test_rejects_are_kept_with_their_slice_and_replaced_by_its_next_attempt(stor
     assert [(part.index, reject) for part, reject in rest.items] == [(1, second)]
     assert rest.next_cursor is None
     assert store.get_backfill(1, made.id).counters.rows_rejected == 4
+
+
+def test_what_was_handed_back_keeps_the_rejects_of_the_attempt_before(store: Store) -> None:
+    made = plan(store, new_sink_backfill(), key_slices(1))
+    reject = Reject(key=("1",), reason="bad")
+    finish(store, claim(store), lambda c: stumbled(c).model_copy(update={"rejects": (reject,)}))
+    finish(store, claim(store), unstarted)
+    assert [found for _, found in store.list_rejects(made.id).items] == [reject]
 
 
 def test_counters_are_frozen_when_it_ends(store: Store) -> None:

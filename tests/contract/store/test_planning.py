@@ -18,7 +18,7 @@ from refill.domain.slice import (
     Whole,
 )
 from refill.store.port import Store
-from refill.store.records import BackfillClaim, PackLimits, PlannedSlice
+from refill.store.records import BackfillClaim, NewBackfill, PackLimits, PlannedSlice
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
@@ -50,6 +50,7 @@ def test_a_created_backfill_is_claimed_once(store: Store) -> None:
     made = store.insert_backfill(new_sink_backfill())
     claim = claim_plan(store)
     assert (claim.backfill.id, claim.attempt, claim.failures) == (made.id, 1, 0)
+    assert claim.backfill.updated_at == store.get_backfill(1, made.id).updated_at
     assert store.claim_plan("other", 30) is None
 
 
@@ -95,7 +96,7 @@ def test_a_plan_without_slices_is_done(store: Store) -> None:
     backfill = store.save_plan(claim_plan(store), [], rows_estimated=0)
     assert backfill.status is Status.COMPLETED
     assert backfill.planned
-    assert backfill.completed_at is not None
+    assert backfill.started_at == backfill.completed_at is not None
     store.insert_backfill(new_sink_backfill())
 
 
@@ -172,9 +173,10 @@ def test_dates_that_could_not_be_planned_are_failed_runs_until_they_are(store: S
     assert over.status is Status.FAILED
     assert (over.counters.slices_total, over.counters.slices_failed) == (3, 3)
     runs = store.list_runs(1, 7, start=LONG_AGO, end=FAR_AHEAD, issues_only=True)
-    assert {(run.state, run.error, run.attempt) for run, _ in runs} == {
-        (SliceState.FAILED, TERMINAL.message, 0)
+    assert {(run.state, run.error, run.error_code) for run, _ in runs} == {
+        (SliceState.FAILED, TERMINAL.message, TERMINAL.code)
     }
+    assert {(run.attempt, run.failures, run.ended_at) for run, _ in runs} == {(0, 1, over.ended_at)}
     dates = frozenset(dates_from(FIRST, 3))
     assert store.failed_dates(7) == dates
 
@@ -266,12 +268,58 @@ def test_an_older_attempt_of_a_slice_is_not_taken_back(store: Store) -> None:
     assert store.take_back(claim, [older], AT_ONCE).counters.slices_completed == 1
 
 
-def test_a_seal_that_failed_is_sealed_again_on_retry(store: Store) -> None:
-    made = plan(store, new_sink_backfill(seals=True), key_slices(1))
+def test_what_goes_wrong_with_a_plan_does_not_count_against_the_seal(store: Store) -> None:
+    store.insert_backfill(new_sink_backfill(seals=True))
+    store.end_claim(claim_plan(store), TRANSIENT, AT_ONCE)
+    store.save_plan(claim_plan(store), key_slices(1), rows_estimated=0)
+    run_all(store)
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    assert claim.failures == 0
+
+
+def test_only_what_is_planned_and_going_on_and_has_a_seal_is_sealed(store: Store) -> None:
+    def ended(name: str, seals: bool = True) -> int:
+        new = new_sink_backfill(pipeline_id=name, seals=seals)
+        made = plan(store, new, key_slices(1, target=name))
+        run_all(store)
+        return made.id
+
+    unplanned = store.insert_backfill(new_sink_backfill(pipeline_id="unplanned", seals=True))
+    store.pause_backfill(1, unplanned.id)
+    ended("without a seal", seals=False)
+    for fault in (None, TERMINAL):
+        ended(f"sealed with {fault}")
+        claim = store.claim_seal("w", 30)
+        assert claim is not None
+        store.end_claim(claim, fault, AT_ONCE)
+    store.cancel_backfill(1, ended("cancelled"), None)
+    assert store.claim_seal("w", 30) is None
+    going_on = ended("going on")
+    plan(store, new_sink_backfill(pipeline_id="pending", seals=True), key_slices(1))
+    claim = store.claim_seal("w", 30)
+    assert claim is not None
+    assert claim.backfill.id == going_on
+    assert store.claim_seal("w", 30) is None
+
+
+@pytest.mark.parametrize(
+    ("new", "slices"),
+    [
+        (new_sink_backfill(seals=True), key_slices(1)),
+        (new_transfer_backfill(days=1, seals=True), dated_slices([FIRST])),
+    ],
+    ids=["sink", "transfer"],
+)
+def test_a_seal_that_failed_is_sealed_again_on_retry(
+    store: Store, new: NewBackfill, slices: list[PlannedSlice]
+) -> None:
+    made = plan(store, new, slices)
     run_all(store, outcome=done)
     claim = store.claim_seal("w", 30)
     assert claim is not None
-    assert store.end_claim(claim, TERMINAL, AT_ONCE).status is Status.FAILED
+    over = store.end_claim(claim, TERMINAL, AT_ONCE)
+    assert (over.status, over.counters.slices_completed) == (Status.FAILED, 1)
     assert store.retry_backfill(1, made.id).status is Status.SCHEDULED
     again = store.claim_seal("w", 30)
     assert again is not None

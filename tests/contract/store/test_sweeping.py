@@ -10,6 +10,7 @@ from refill.domain.errors import Conflict, NotFound, Superseded
 from refill.domain.slice import Reject, SliceState
 from refill.store.port import Store
 from refill.store.records import Pack, PackLimits, StoredAnswer, Swept
+from tests.contract.store.conftest import Between
 from tests.contract.store.factories import (
     AT_ONCE,
     FIRST,
@@ -95,6 +96,50 @@ def test_a_lease_that_runs_is_left_alone(store: Store) -> None:
     assert store.list_slices(made.id).items[0].state is SliceState.RUNNING
 
 
+def test_of_several_only_what_was_lost_is_mended(store: Store) -> None:
+    made = [
+        plan(store, new_sink_backfill(pipeline_id=name), key_slices(4, target=name)).id
+        for name in ("a", "b")
+    ]
+    for lease in (GONE, 30):
+        for _ in made:
+            assert store.claim_pack("w", PackLimits(max_slices=1), lease) is not None
+    assert store.sweep(AT_ONCE) == Swept(leases_lost=2)
+    assert store.gauges().leases_lost == 2
+    for backfill_id in made:
+        states = [part.state for part in store.list_slices(backfill_id).items]
+        assert states == [SliceState.PENDING, SliceState.RUNNING, *[SliceState.PENDING] * 2]
+
+
+def test_a_sweep_leaves_alone_what_needs_no_mending(store: Store) -> None:
+    def planned(name: str, **changes: object) -> int:
+        new = new_sink_backfill(pipeline_id=name, **changes)
+        return plan(store, new, key_slices(1, target=name)).id
+
+    for outcome in (done, failed):
+        planned(outcome.__name__)
+        run_all(store, outcome)
+    planned("sealable", seals=True)
+    run_all(store)
+    store.cancel_backfill(1, planned("cancelled"), None)
+    ending = planned("cancelled while it ran")
+    claim(store, 30)
+    store.cancel_backfill(1, ending, None)
+    planned("running")
+    claim(store, 30)
+    store.pause_backfill(1, planned("paused"))
+    planned("scheduled")
+    store.insert_backfill(new_sink_backfill(pipeline_id="being planned"))
+    assert store.claim_plan("w", 30) is not None
+    unplanned = store.insert_backfill(new_sink_backfill(pipeline_id="unplanned"))
+    store.pause_backfill(1, unplanned.id)
+    store.insert_backfill(new_sink_backfill(pipeline_id="created"))
+
+    before = store.list_backfills(1).items
+    assert store.sweep(AT_ONCE) == Swept()
+    assert store.list_backfills(1).items == before
+
+
 def test_a_lost_slice_of_a_cancelled_backfill_is_cancelled(store: Store) -> None:
     made = plan(store, new_sink_backfill(), key_slices(1))
     claim(store)
@@ -121,25 +166,69 @@ def test_a_plan_whose_lease_ran_out_is_claimed_again_and_given_up_in_the_end(sto
         store.save_plan(lost, key_slices(1), rows_estimated=0)
     assert store.sweep(AT_ONCE) == Swept(leases_lost=1, backfills_ended=1)
     assert store.get_backfill(1, made.id).status is Status.FAILED
+    assert store.gauges().leases_lost == 2
 
 
-def test_a_seal_whose_lease_ran_out_is_claimed_again(store: Store) -> None:
-    plan(store, new_sink_backfill(seals=True), key_slices(1))
+def test_a_claim_that_is_kept_is_left_alone_and_another_is_not(store: Store) -> None:
+    kept = store.insert_backfill(new_sink_backfill(pipeline_id="a"))
+    lost = store.insert_backfill(new_sink_backfill(pipeline_id="b"))
+    claims = [store.claim_plan("w", GONE), store.claim_plan("w", GONE)]
+    assert [claim and claim.backfill.id for claim in claims] == [kept.id, lost.id]
+    store.heartbeat("w", [], [(kept.id, 1)], 30)
+    assert store.sweep(AT_ONCE) == Swept(leases_lost=1)
+    again = store.claim_plan("w", 30)
+    assert again is not None
+    assert again.backfill.id == lost.id
+
+
+def test_a_plan_of_a_paused_backfill_whose_lease_ran_out_is_lost_too(store: Store) -> None:
+    made = store.insert_backfill(new_sink_backfill())
+    assert store.claim_plan("w", GONE) is not None
+    store.pause_backfill(1, made.id)
+    assert store.sweep(AT_ONCE) == Swept(leases_lost=1)
+
+
+def test_what_is_heard_of_again_while_the_sweep_looks_is_not_lost(
+    store: Store, before_write: Between
+) -> None:
+    made = plan(store, new_sink_backfill(pipeline_id="a"), key_slices(1))
+    held = [(claim(store).slices[0].slice.id, 1)]
+    before_write(store, lambda: store.heartbeat("w", held, [], 30))
+    assert store.sweep(AT_ONCE) == Swept()
+    assert store.list_slices(made.id).items[0].failures == 0
+    other = store.insert_backfill(new_sink_backfill(pipeline_id="b"))
+    assert store.claim_plan("w", GONE) is not None
+    before_write(store, lambda: store.heartbeat("w", [], [(other.id, 1)], 30))
+    assert store.sweep(AT_ONCE) == Swept()
+    assert store.claim_plan("w", 30) is None
+
+
+@pytest.mark.parametrize("slices", [0, 1])
+def test_a_seal_whose_lease_ran_out_is_claimed_again(store: Store, slices: int) -> None:
+    plan(store, new_sink_backfill(seals=True), key_slices(slices))
     run_all(store)
     assert store.claim_seal("w", GONE) is not None
     assert store.sweep(AT_ONCE) == Swept(leases_lost=1)
     assert store.claim_seal("w", 30) is not None
 
 
-def test_a_backfill_left_open_with_all_slices_ended_is_ended(store: Store) -> None:
+@pytest.mark.parametrize("status", ["scheduled", "running", "paused"])
+@pytest.mark.parametrize("seals", [False, True])
+def test_a_backfill_left_open_with_all_slices_ended_is_ended(
+    store: Store, status: str, seals: bool
+) -> None:
     completed = plan(store, new_sink_backfill(pipeline_id="a"), key_slices(2, target="a"))
-    broken = plan(store, new_sink_backfill(pipeline_id="b"), key_slices(2, target="b"))
+    new = new_sink_backfill(pipeline_id="b", seals=seals)
+    broken = plan(store, new, key_slices(2, target="b"))
+    change(store, "UPDATE backfills SET status = :status", status=status)
     change(store, "UPDATE slices SET state = 'completed', rows_read = 4")
     change(
         store,
         "UPDATE slices SET state = 'failed', error = 'x' WHERE backfill_id = :id AND \"index\" = 1",
         id=broken.id,
     )
+    plan(store, new_sink_backfill(pipeline_id="c"), key_slices(1, target="c"))
+    assert store.claim_seal("w", 30) is None
     assert store.sweep(AT_ONCE) == Swept(backfills_ended=2)
     over = store.get_backfill(1, completed.id)
     assert over.status is Status.COMPLETED
@@ -154,7 +243,7 @@ def test_what_ended_long_ago_is_pruned_and_its_counters_stay(store: Store) -> No
     run_all(store, lambda c: done(c).model_copy(update={"rejects": (reject,)}))
     age(store, old.id, 100)
     recent = plan(store, new_sink_backfill(), key_slices(2))
-    run_all(store)
+    run_all(store, lambda c: done(c).model_copy(update={"rejects": (reject,)}))
     answer = StoredAnswer(body_hash="h", status=200, body="{}")
     store.reserve_answer(1, "r", "k", "h")
     store.save_answer(1, "r", "k", answer)
@@ -162,11 +251,19 @@ def test_what_ended_long_ago_is_pruned_and_its_counters_stay(store: Store) -> No
     assert store.list_slices(old.id).items == ()
     assert store.list_rejects(old.id).items == ()
     assert len(store.list_slices(recent.id).items) == 2
+    assert len(store.list_rejects(recent.id).items) == 2
     assert store.get_backfill(1, old.id).counters.rows_delivered == 30
     assert store.reserve_answer(1, "r", "k", "h") == answer
     change(store, "UPDATE answers SET created_at = 0")
     assert store.prune(90) == 0
     assert store.reserve_answer(1, "r", "k", "h") is None
+
+
+def test_what_was_cancelled_long_ago_is_pruned_too(store: Store) -> None:
+    old = plan(store, new_transfer_backfill(days=2), dated_slices(dates_from(FIRST, 2)))
+    store.cancel_backfill(1, old.id, None)
+    age(store, old.id, 100)
+    assert store.prune(90) == 2
 
 
 def test_the_newest_completed_run_of_a_date_outlives_pruning(store: Store) -> None:
@@ -188,6 +285,19 @@ def test_a_failed_backfill_whose_slices_were_pruned_cannot_be_retried(store: Sto
     store.prune(90)
     with pytest.raises(Conflict, match="new backfill"):
         store.retry_backfill(1, old.id)
+
+
+def test_what_is_retried_while_it_is_pruned_is_left_alone(
+    store: Store, before_write: Between
+) -> None:
+    old = plan(store, new_sink_backfill(), key_slices(2))
+    run_all(store, failed)
+    age(store, old.id, 100)
+    before_write(store, lambda: store.retry_backfill(1, old.id))
+    assert store.prune(90) == 0
+    run_all(store)
+    over = store.get_backfill(1, old.id)
+    assert (over.status, over.counters.rows_delivered) == (Status.COMPLETED, 20)
 
 
 def test_gauges_count_what_is_there(store: Store) -> None:

@@ -1,9 +1,11 @@
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refill.domain.retry import RetryPolicy
+from refill.domain.errors import EngineUnavailable, StoreBusy, Superseded
+from refill.domain.retry import WORKER_LOST, RetryPolicy
 from refill.domain.slice import Fault
 
 TRANSIENT = Fault(code="sink_unavailable", message="away", transient=True)
@@ -28,12 +30,16 @@ def test_a_pipeline_may_ask_for_another_number_of_retries() -> None:
     assert policy.limited(9).delay_seconds(TRANSIENT, 10, random.Random(0)) is None
 
 
-def test_what_is_no_fault_of_the_pipeline_counts_by_the_larger_limit() -> None:
-    lost = Fault(code="worker_lost", message="gone", transient=True)
+@pytest.mark.parametrize(
+    "code", [WORKER_LOST.code, StoreBusy.code, EngineUnavailable.code, Superseded.code]
+)
+def test_what_is_no_fault_of_the_pipeline_counts_by_the_larger_limit(code: str) -> None:
+    ours = Fault(code=code, message="gone", transient=True)
     policy = RetryPolicy(max_failures=3)
-    assert policy.limited(0).delay_seconds(lost, 2, random.Random(0)) is not None
-    assert policy.limited(0).delay_seconds(lost, 3, random.Random(0)) is None
-    assert policy.limited(9).delay_seconds(lost, 9, random.Random(0)) is not None
+    assert policy.limited(0).delay_seconds(ours, 2, random.Random(0)) is not None
+    assert policy.limited(0).delay_seconds(ours, 3, random.Random(0)) is None
+    assert policy.limited(9).delay_seconds(ours, 9, random.Random(0)) is not None
+    assert policy.limited(9).delay_seconds(ours, 10, random.Random(0)) is None
 
 
 def test_any_number_of_failures_has_a_wait() -> None:
@@ -50,6 +56,19 @@ def test_the_wait_grows_is_jittered_and_has_a_ceiling(failures: int, seed: int) 
     assert wait is not None
     ceiling = min(60.0, 2.0 ** (failures - 1))
     assert ceiling / 2 <= wait <= ceiling
+
+
+def test_those_that_failed_together_come_back_apart() -> None:
+    waits = [RetryPolicy().delay_seconds(TRANSIENT, 4, random.Random(seed)) for seed in range(99)]
+    assert min(wait or 0 for wait in waits) < 4.5
+    assert max(wait or 0 for wait in waits) > 7.5
+
+
+def test_a_restart_of_a_minute_passes_and_five_are_not_waited_for() -> None:
+    policy, rng = RetryPolicy(), random.Random(0)
+    waits = [policy.delay_seconds(TRANSIENT, failures, rng) for failures in range(1, 9)]
+    assert waits[-1] is None
+    assert 60 < sum(wait or 0 for wait in waits) < 300
 
 
 def test_what_the_other_side_asked_for_is_honoured() -> None:

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refill.domain.backfill import Order
@@ -62,7 +62,61 @@ def test_a_date_runs_exactly_when_nothing_speaks_against_it(
             assert decision.replaces == completed.get(decision.date)
 
 
+@pytest.mark.parametrize(
+    ("only", "reasons"),
+    [
+        (
+            Only.ALL,
+            [
+                (True, "replaces what is there", 7),
+                (True, "its newest run failed", None),
+                (True, "its newest run failed", 9),
+                (True, "has no completed run", None),
+                (False, "excluded", None),
+            ],
+        ),
+        (
+            Only.MISSING,
+            [
+                (False, "has a completed run", None),
+                (True, "its newest run failed", None),
+                (False, "has a completed run", None),
+                (True, "has no completed run", None),
+                (False, "excluded", None),
+            ],
+        ),
+        (
+            Only.FAILED,
+            [
+                (False, "its newest run did not fail", None),
+                (True, "its newest run failed", None),
+                (True, "its newest run failed", 9),
+                (False, "its newest run did not fail", None),
+                (False, "excluded", None),
+            ],
+        ),
+    ],
+)
+def test_each_date_says_why_it_runs_or_does_not(
+    only: Only, reasons: list[tuple[bool, str, int | None]]
+) -> None:
+    days = [TODAY + timedelta(days=number) for number in range(5)]
+    plan = decide_dates(
+        DateRange(start=days[0], end=days[4]),
+        order=Order.OLDEST_FIRST,
+        only=only,
+        completed={days[0]: 7, days[2]: 9},
+        failed={days[1], days[2], days[4]},
+        exclude={days[4]},
+    )
+    assert [(each.runs, each.reason, each.replaces) for each in plan.decisions] == reasons
+
+
 @given(DAYS, DAYS, st.integers(1, 5000))
+@example(TODAY, TODAY, 1)
+@example(TODAY, TODAY + timedelta(days=1), 5)
+@example(TODAY - timedelta(days=4), TODAY, 5)
+@example(TODAY - timedelta(days=5), TODAY, 5)
 def test_a_range_is_accepted_exactly_when_it_can_be_run(
     start: date, end: date, max_days: int
 ) -> None:

@@ -44,9 +44,10 @@ def test_without_any_key_a_table_is_read_by_its_pages() -> None:
     assert freeze_keyed(make_read(), make_table()).sort_columns == ()
 
 
-def test_what_its_source_cannot_cut_needs_a_column_to_go_by() -> None:
-    view = make_table(Keyless.REFUSED)
-    with pytest.raises(Invalid, match=r"public\.t is a view with no key") as caught:
+@pytest.mark.parametrize("kind", list(TableKind))
+def test_what_its_source_cannot_cut_needs_a_column_to_go_by(kind: TableKind) -> None:
+    view = make_table(Keyless.REFUSED).model_copy(update={"kind": kind})
+    with pytest.raises(Invalid, match=rf"public\.t is a {kind.value} with no key") as caught:
         freeze_keyed(make_read(), view)
     assert list(caught.value.fields) == ["sort_column"]
     assert freeze_keyed(make_read(sort_columns=("id",)), view).sort_columns == ("id",)
@@ -72,10 +73,27 @@ def test_what_does_not_fit_the_table_is_named(changes: dict[str, object], field:
     assert list(caught.value.fields) == [field]
 
 
-def test_a_start_needs_one_column_to_go_by() -> None:
-    for table in (make_table(), make_table(primary_key=("id", "part"))):
-        with pytest.raises(Invalid, match="sort_column"):
-            freeze_keyed(make_read(start_position="1"), table)
+@pytest.mark.parametrize(
+    ("key", "why"), [((), "has no key"), (("id", "part"), "has a key of several columns")]
+)
+def test_a_start_needs_one_column_to_go_by(key: tuple[str, ...], why: str) -> None:
+    with pytest.raises(Invalid, match=why) as caught:
+        freeze_keyed(make_read(start_position="1"), make_table(primary_key=key))
+    assert list(caught.value.fields) == ["sort_column"]
+
+
+def test_only_the_source_can_tell_where_a_range_of_text_begins_and_ends() -> None:
+    name = pg_column(name="name", type="text", oid=25, not_null=True)
+    table = Table(schema_name="public", name="t", columns=(name,), primary_key=("name",))
+    frozen = freeze_keyed(make_read(start_position="b", end_position="a"), table)
+    assert (frozen.start_position, frozen.end_position) == ("b", "a")
+
+
+@pytest.mark.parametrize("positions", [("5", "5"), ("5", "6"), ("-9", "+9"), ("9", "10")])
+def test_a_range_of_numbers_may_be_as_short_as_one(positions: tuple[str, str]) -> None:
+    start, end = positions
+    read = make_read(start_position=start, end_position=end)
+    freeze_keyed(read, make_table(primary_key=("id",)))
 
 
 def test_both_ends_are_kept() -> None:
@@ -92,7 +110,10 @@ def test_a_read_by_date_keeps_the_columns_that_were_named() -> None:
     assert [column.name for column in every.fields] == ["id", "part", "doc"]
 
 
-def test_a_column_that_is_not_there_any_more_is_named() -> None:
-    read = DatedRead(table=NO_TABLE, columns=("part",), date_column="day")
-    with pytest.raises(SourceChanged, match=r"public\.t has no column day"):
+@pytest.mark.parametrize(("columns", "needed"), [(("part",), "gone"), (("part", "gone"), "id")])
+def test_a_column_that_is_not_there_any_more_is_named(
+    columns: tuple[str, ...], needed: str
+) -> None:
+    read = DatedRead(table=NO_TABLE, columns=columns, date_column=needed)
+    with pytest.raises(SourceChanged, match=r"public\.t has no column gone"):
         freeze_named(read, make_table(), read.date_column)

@@ -1,5 +1,6 @@
 from datetime import date
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,8 @@ def test_key_slices_join_without_a_gap_and_are_open_at_both_ends(
     assert inner == [part.lower for part in ranges[1:]]
     assert len(set(inner)) == len(inner)
     assert None not in inner
+    assert not any(part.lower_inclusive for part in ranges)
+    assert rows <= sum(part.rows_estimated for part in planned) < rows + len(planned)
 
 
 def test_a_small_table_gives_every_slot_several_slices() -> None:
@@ -60,10 +63,21 @@ def test_a_tiny_table_is_read_whole_its_null_keys_too() -> None:
     assert [part.extent for part in plan(bounds, make_read(), PlanSettings(slots=2))] == [Whole()]
 
 
-def test_a_tiny_range_is_one_slice_between_its_ends() -> None:
-    read = make_read(start_position="5", end_position="7")
-    (only,) = plan(make_bounds(100, may_have_nulls=True), read, PlanSettings(slots=2))
-    assert only.extent == KeyRange(lower=("5",), upper=("7",), lower_inclusive=True)
+@pytest.mark.parametrize(
+    ("ends", "extent"),
+    [
+        (("5", "7"), KeyRange(lower=("5",), upper=("7",), lower_inclusive=True)),
+        (("5", None), KeyRange(lower=("5",), lower_inclusive=True)),
+        ((None, "7"), KeyRange(upper=("7",))),
+    ],
+)
+def test_a_tiny_range_is_one_slice_between_its_ends(
+    ends: tuple[str | None, str | None], extent: KeyRange
+) -> None:
+    start, end = ends
+    read = make_read(start_position=start, end_position=end)
+    planned = plan(make_bounds(100, may_have_nulls=True), read, PlanSettings(slots=2))
+    assert planned == (PlannedExtent(extent=extent, rows_estimated=100),)
 
 
 def test_what_has_no_key_is_cut_by_its_source_where_that_can() -> None:
@@ -136,3 +150,4 @@ def test_a_backfill_that_is_held_back_has_shorter_slices() -> None:
     planned = plan(make_bounds(1_000_000), make_read(), settings)
     assert len(planned) == 200
     assert PlanSettings().paced(None) == PlanSettings()
+    assert PlanSettings().paced(10**9) == PlanSettings()
