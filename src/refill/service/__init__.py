@@ -27,6 +27,7 @@ from refill.service.runs import Runs
 from refill.service.schedules import Schedules
 from refill.service.sink_backfills import SinkBackfills
 from refill.service.sink_checks import SinkChecks
+from refill.service.sink_freezer import SinkFreezer
 from refill.service.sinks import Sinks
 from refill.service.transfer_backfills import TransferBackfills
 from refill.service.transfer_freezer import TransferFreezer
@@ -64,7 +65,7 @@ class Service:
         self.sink_backfills = SinkBackfills(
             backfills=backfills,
             store=store,
-            connectors=connectors,
+            freezer=SinkFreezer(store=store, connectors=connectors, catalogue=self.catalogue),
             catalogue=self.catalogue,
             plan_settings=PlanSettings(slots=settings.slots or os.cpu_count() or 2),
         )

@@ -5,23 +5,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from refill.connectors.kit.contract import Connector, Source
+from refill.connectors.kit.contract import Source
 from refill.domain.backfill import Backfill, CountedBackfill, Move, Origin, Status
 from refill.domain.errors import Conflict, Invalid, NotFound, TerminalError, TransientError
 from refill.domain.pipeline import Database, Kind, Selection, Sink
 from refill.domain.slice import Reject, Slice
-from refill.domain.spec import KeyedRead, SinkSpec
+from refill.domain.spec import SinkSpec
 from refill.domain.table import Table, TableKind
-from refill.planning.conditions import check_filter
-from refill.planning.freeze import freeze_keyed
 from refill.planning.plan import PlannedExtent, PlanSettings, plan_table
 from refill.service.backfills import Backfills
 from refill.service.catalogue import Catalogue, pick
 from refill.service.identity import is_uid
-from refill.service.options import frozen
 from refill.service.selection import choose_table, covers, named_tables
-from refill.service.sink_checks import check_sql
-from refill.service.sink_sql import check_message, frozen_sql, group_columns
+from refill.service.sink_freezer import BackfillRequest, SinkFreezer
 from refill.store.port import Store
 from refill.store.records import NewBackfill, Page
 
@@ -59,16 +55,6 @@ _LEADS_TO = {Move.PAUSE: State.PAUSED, Move.CANCEL: State.CANCELLED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillRequest:
-    table: str | None = None
-    sort_column: str | None = None
-    start_position: str | None = None
-    end_position: str | None = None
-    max_rows_per_second: int | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a request would do, as the source stands now. `blocked_by`: the one in its way."""
 
@@ -103,13 +89,13 @@ class SinkBackfills:
         *,
         backfills: Backfills,
         store: Store,
-        connectors: Mapping[str, Connector],
+        freezer: SinkFreezer,
         catalogue: Catalogue,
         plan_settings: PlanSettings,
     ) -> None:
         self._backfills = backfills
         self._store = store
-        self._connectors = connectors
+        self._freezer = freezer
         self._catalogue = catalogue
         self._plan_settings = plan_settings
         self._words = SinkWords()
@@ -122,7 +108,7 @@ class SinkBackfills:
         return self._backfills.submit(
             team_id,
             uid,
-            lambda: self._new(found, self._freeze(found, request), request, uid, user_id),
+            lambda: self._new(found, self._freezer.freeze(found, request), request, uid, user_id),
             self._words,
         )
 
@@ -172,7 +158,7 @@ class SinkBackfills:
     def preview(self, team_id: int, sink: str, request: BackfillRequest) -> Preview:
         """Creates nothing: the same bounds and the same plan as the worker's."""
         found = self._store.get_sink(team_id, sink)
-        spec = self._freeze(found, request)
+        spec = self._freezer.freeze(found, request)
         read = spec.read
         settings = self._plan_settings.paced(spec.max_rows_per_second)
         database = self._store.get_database(team_id, found.database_id)
@@ -255,14 +241,6 @@ class SinkBackfills:
         backfill = self.get_of_sink(team_id, sink, uid)
         return self._backfills.rejects(backfill, limit=limit, cursor=cursor)
 
-    def _freeze(self, sink: Sink, request: BackfillRequest) -> SinkSpec:
-        """What the backfill will run, whatever becomes of the sink. A table that the source could
-        not be asked about is frozen by its name, and the rest of it when it is planned."""
-        name = choose_table(sink, request.table)
-        database = self._store.get_database(sink.team_id, sink.database_id)
-        table = self._catalogue.find_now(database, name)
-        return self._spec(sink, database, name, table, request)
-
     def _new(
         self, sink: Sink, spec: SinkSpec, request: BackfillRequest, uid: str, user_id: int | None
     ) -> NewBackfill:
@@ -294,7 +272,7 @@ class SinkBackfills:
         request = replace(asked or BackfillRequest(table=name), reason=INITIAL_REASON)
         table = known or self._catalogue.find_now(database, name)
         try:
-            spec = self._spec(sink, database, name, table, request)
+            spec = self._freezer.freeze_table(sink, database, name, table, request)
         except Invalid as exc:
             # one of many: without its name nobody knows which
             fields = {
@@ -305,49 +283,6 @@ class SinkBackfills:
         new = self._new(sink, spec, request, uid, user_id)
         return replace(new, origin=Origin.INITIAL)
 
-    def _spec(
-        self,
-        sink: Sink,
-        database: Database,
-        name: str,
-        table: Table | None,
-        request: BackfillRequest,
-    ) -> SinkSpec:
-        if sink.status == "disabled":
-            raise Invalid.of("sink", f"{sink.name} is disabled; set its status to active first")
-        if table is None:
-            raise Invalid.of("table", f"{database.name} has no table {name}")
-        connector = self._connectors[sink.destination_type]
-        read = KeyedRead(
-            table=table,
-            sort_columns=() if request.sort_column is None else (request.sort_column,),
-            start_position=request.start_position,
-            end_position=request.end_position,
-        )
-        if table.columns:
-            if sink.transform is not None:
-                check_sql(sink.transform, table, group_columns(sink, table))
-            check_message(sink, self._connectors.get(database.type), connector, (table,))
-            check_filter(sink.filter, table.columns)
-            read = freeze_keyed(read, table)
-        return SinkSpec(
-            database_id=database.id,
-            database_type=database.type,
-            database_name=database.name,
-            read=read,
-            sink_type=sink.destination_type,
-            sink_options=frozen(connector, sink.destination_options),
-            sink_id=sink.id,
-            batch_size=sink.batch_size,
-            timestamp_format=sink.timestamp_format,
-            numeric_format=sink.numeric_format,
-            max_rejects=sink.max_rejects,
-            max_retry_count=sink.max_retry_count,
-            max_rows_per_second=request.max_rows_per_second,
-            message=_message(sink, database),
-            **frozen_sql(sink, table),
-        )
-
 
 def _initial_tables(selection: Selection, tables: Iterable[Table]) -> tuple[str, ...]:
     """What the selection covers, without what a table above it delivers already."""
@@ -357,24 +292,6 @@ def _initial_tables(selection: Selection, tables: Iterable[Table]) -> tuple[str,
         if table.kind is TableKind.TABLE and covers(selection, table.full_name)
     }
     return tuple(name for name, table in covered.items() if not covered.keys() & set(table.parents))
-
-
-def _message(sink: Sink, database: Database) -> dict[str, object]:
-    """How messages name where they come from."""
-    return {
-        "consumer": {
-            "id": sink.id,
-            "name": sink.name,
-            "annotations": dict(sink.annotations),
-        },
-        "database": {
-            "id": database.id,
-            "name": database.name,
-            "annotations": dict(database.annotations),
-            "database": database.options.get("database"),
-            "hostname": database.options.get("hostname"),
-        },
-    }
 
 
 def _not_settable(now: State, state: State) -> Invalid:

@@ -28,8 +28,9 @@ from refill.service.options import (
 )
 from refill.service.paging import cut
 from refill.service.references import Names, References
-from refill.service.sink_backfills import BackfillRequest, SinkBackfills
+from refill.service.sink_backfills import SinkBackfills
 from refill.service.sink_checks import SinkChecks
+from refill.service.sink_freezer import BackfillRequest
 from refill.store.port import Store
 from refill.store.records import NewBackfill, Page
 

@@ -22,7 +22,8 @@ from refill.domain.backfill import CountedBackfill, Status
 from refill.domain.slice import KeyRange, NativeExtent, Whole
 from refill.planning.plan import PlannedExtent
 from refill.service import Service
-from refill.service.sink_backfills import BackfillRequest, Preview, State
+from refill.service.sink_backfills import Preview, State
+from refill.service.sink_freezer import BackfillRequest
 
 Position = Annotated[
     str | Annotated[int, Field(ge=-(2**63), lt=2**63)] | float,

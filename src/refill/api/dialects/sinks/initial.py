@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from refill.api.body import Body
 from refill.api.dialects.sinks.backfills import Position
 from refill.api.dialects.sinks.forms import Text
-from refill.service.sink_backfills import BackfillRequest
+from refill.service.sink_freezer import BackfillRequest
 
 
 class InitialTable(Body):

@@ -24,7 +24,7 @@ from refill.api.dialects.sinks.sql_forms import (
 )
 from refill.domain.pipeline import Condition, Operator, Selection, Sink, SinkTable
 from refill.service import Service
-from refill.service.sink_backfills import BackfillRequest
+from refill.service.sink_freezer import BackfillRequest
 from refill.service.sinks import SinkDraft, SinkView
 
 Names = Annotated[list[Text], Field(max_length=1000)]
