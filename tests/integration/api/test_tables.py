@@ -186,7 +186,7 @@ def test_filters_are_checked_against_the_columns(
 
     fine = {"column_name": "region", "operator": "in", "comparison_value": ["r1", "r2"]}
     sink = answer(attempt(fine, {"column_name": "amount", "operator": "is not null"}), 200)
-    assert sink["filter"][0] == fine
+    assert sink["filter"][0] == {**fine, "field_path": None}
     for condition, problem in (
         ({"column_name": "nope", "operator": "=", "comparison_value": 1}, "no column nope"),
         ({"column_name": "id", "operator": "in", "comparison_value": 1}, "a list"),
@@ -321,7 +321,8 @@ def test_a_backfill_goes_by_the_stored_table_while_the_source_is_away(
 ) -> None:
     database = server.make_database(api, url=database_url)
     sink = server.make_sink(api, database=database["name"])
-    answer(api.patch(f"/api/postgres_databases/{database['id']}", json={"port": free_port()}), 200)
+    elsewhere = {"port": free_port(), "password": "any"}
+    answer(api.patch(f"/api/postgres_databases/{database['id']}", json=elsewhere), 200)
     made = answer(api.post(f"/api/sinks/{sink['id']}/backfills"), 200)
     frozen = server.store.get_backfill_by_uid(1, made["id"]).spec.read.table
     assert frozen is not None
