@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-SUITES = ("unit", "contract", "integration", "acceptance", "browser", "faults")
+SUITES = ("unit", "contract", "integration", "security", "acceptance", "browser", "faults")
 
 
 def sort_suites(items: list[pytest.Item]) -> None:

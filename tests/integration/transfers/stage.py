@@ -202,6 +202,8 @@ class Stage:
                     )
                 )
             self.store.finish_slices(pack.backfill.id, receipts, RetryPolicy())
+        while seal := self.store.claim_seal("test", 60):
+            self.store.end_claim(seal, None, RetryPolicy())
         return ran
 
     def plan_and_run(self, **options: Any) -> list[date]:
