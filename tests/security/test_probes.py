@@ -36,7 +36,7 @@ def test_45_tests_of_a_silent_database_stop_neither_health_nor_another_team(
 ) -> None:
     """Each waits in a thread of the API's; those are 40, and every answer needs one."""
     with server.client() as attacker, ThreadPoolExecutor(45) as crowd:
-        database = server.make_database(attacker, url=mute.url)
+        database = server.make_database(attacker, url=mute.url, test=False)
         until(lambda: mute.gone == mute.greeted, "the end of the first look")
         path = f"/api/postgres_databases/{database['id']}/test_connection"
         answers = [crowd.submit(attacker.post, path) for _ in range(45)]
@@ -59,7 +59,7 @@ def test_45_tests_of_a_silent_database_stop_neither_health_nor_another_team(
 @pytest.mark.parametrize("what", ["test_connection", "refresh_tables"])
 def test_a_call_over_its_limit_answers_a_sentence(server: Running, mute: Mute, what: str) -> None:
     with server.client() as api:
-        database = server.make_database(api, url=mute.url)
+        database = server.make_database(api, url=mute.url, test=False)
         said = api.post(f"/api/postgres_databases/{database['id']}/{what}")
     assert "did not answer in 3 seconds" in said.text
 
