@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from refill.connectors.kit.addresses import NetworkPolicy
 from refill.connectors.webhook import WebhookOptions
 from refill.connectors.webhook.request import ANSWER_BYTES, Receiver
 from refill.domain.errors import SinkRefused, SinkUnavailable
@@ -39,7 +40,7 @@ def answering(say: Callable[[socket.socket], None]) -> Iterator[str]:
 
 def receiver_of(url: str, seconds: float = 30.0) -> Receiver:
     options = WebhookOptions(url=url, timeout_seconds=seconds)
-    return Receiver(options, True, sleep=lambda _: None)
+    return Receiver(options, NetworkPolicy(allow_private=True), sleep=lambda _: None)
 
 
 def drip(text: bytes) -> Callable[[socket.socket], None]:
