@@ -1,6 +1,7 @@
 """Whose work killed the engine is charged for it; what merely ran beside goes back as it was."""
 
 import threading
+from collections.abc import Callable
 
 from refill.domain.backfill import Backfill, Status
 from refill.domain.errors import EngineUnavailable
@@ -20,6 +21,7 @@ class FragileEngine(InProcessEngine):
     killer: int
     deaths = 0
     beside: threading.Event  # something else runs
+    after_two: Callable[[], None]  # deaths: nothing more is to be slow
 
     def run(self, assignment: Assignment) -> list[Receipt]:
         if assignment.job.backfill_id != self.killer:
@@ -27,6 +29,8 @@ class FragileEngine(InProcessEngine):
             return super().run(assignment)
         self.beside.wait(1.0)
         self.deaths += 1
+        if self.deaths == 2:
+            self.after_two()
         super().stop()
         raise EngineUnavailable("The JVM is gone.")
 
@@ -64,10 +68,10 @@ def test_the_killer_runs_alone_the_third_time_and_fails_with_a_sentence(bed: Bed
     engine = fragile(bed, killer)
     # slow enough to be there when the engine dies
     hang = bed.trouble.hang("read")
+    engine.after_two = lambda: bed.trouble.release(hang)
     while not _all_ended(bed):
         work_until_it_dies(bed)
         assert engine.deaths < 20
-    bed.trouble.release(hang)
 
     assert bed.look(innocent).status is Status.COMPLETED
     assert {part.failures for part in bed.slices(innocent)} == {0}
